@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Rules of docs/hacking.md that no compiler checks.   tests/lint/rules.py RULE FILE...
 
 allocation  no malloc, calloc, realloc, strdup in data path files: after open nothing may fail for memory (I8)
