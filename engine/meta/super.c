@@ -19,6 +19,7 @@
 
 #define DATA_SECTORS_MIN   10u
 #define BBLOG_SECTORS_MAX  8u
+#define EVENTS_MAX         (UINT64_MAX / 2)
 #define BBLOG_SHIFT_MAX    20u
 #define SECTORS_MAX        (UINT64_MAX / SECTOR_BYTES)
 #define LOGICAL_BLOCK_MAX  65536u
@@ -195,6 +196,8 @@ judge_geometry(const struct super *s)
     bool striped = s->level == 0 || (s->level >= 4 && s->level <= 6) || s->level == 10;
     if (striped && s->chunk_sectors == 0)
         return INSANE("its chunk size is zero");
+    if (s->events > EVENTS_MAX)
+        return INSANE("its event counter is about to overflow");
     if (s->raid_disks == 0 || s->raid_disks > SUPER_ROLES_MAX)
         return INSANE("its number of members is absurd");
     if (s->level > 0 && s->used_sectors == 0)
