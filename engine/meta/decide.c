@@ -100,8 +100,8 @@ vacant(const struct super *table, uint16_t role)
 
 /* ---- strangers ------------------------------------------------------------------------------ */
 
-static bool
-unfinished(const struct candidate *candidate)
+bool
+candidate_unfinished(const struct candidate *candidate)
 {
     return candidate->has_super && candidate->has_area && candidate->area.generation == 0 &&
            candidate->area.events == candidate->super.events &&
@@ -113,7 +113,7 @@ static int
 check_finished(const struct court *court)
 {
     for (uint32_t i = 0; i < court->count; i++)
-        if (court->candidates[i]->has_super && !unfinished(court->candidates[i]))
+        if (court->candidates[i]->has_super && !candidate_unfinished(court->candidates[i]))
             return 0;
     return diag_set(court->diag, DIAG_REFUSED, "E_CREATE_UNFINISHED", -EINVAL,
                     "the creation of this array was interrupted; nothing was ever stored in it");

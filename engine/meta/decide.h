@@ -59,4 +59,7 @@ struct decision {
  * wins a divergence, or NULL. */
 MUST_CHECK int decide(const struct candidate *const *candidates, uint32_t count, const char *keep,
                       struct decision *decision, struct diag *diag);
+/* Written by a `create` that was cut off before it was complete, and nothing has happened since.
+ * (An array counts as made as soon as one of its members says so.) */
+bool candidate_unfinished(const struct candidate *candidate);
 const char *member_class_name(enum member_class class);
