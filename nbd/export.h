@@ -19,3 +19,21 @@ struct nbd_export {
     struct list_node node;
     uint32_t connections;
 };
+
+/* The transmission flags of this export (proto.h). */
+uint16_t nbd_export_flags(const struct nbd_export *export);
+
+/* The exports by name, and how many clients they may have.  Lives on loops[0]. */
+struct nbd_directory {
+    struct list exports;
+    uint32_t connections; /* past the negotiation */
+    uint32_t connections_max, connections_max_per_export;
+};
+
+void nbd_directory_init(struct nbd_directory *directory, uint32_t connections_max,
+                        uint32_t connections_max_per_export);
+/* The name need not be terminated.  "" finds the only export there is.  NULL: none. */
+struct nbd_export *nbd_directory_find(const struct nbd_directory *directory, const uint8_t *name,
+                                      size_t bytes);
+bool nbd_directory_has_room(const struct nbd_directory *directory,
+                            const struct nbd_export *export);
