@@ -11,6 +11,8 @@
 #include "nbd/transport.h"
 
 #define NBD_INBOX_BYTES ((uint32_t)KIB(256))
+/* A peer that takes nothing for so long while replies wait is cut off. */
+#define NBD_SLOW_READER_NS (60 * SECOND_NS)
 
 enum nbd_phase {
     NBD_PHASE_NEGOTIATE,
@@ -41,10 +43,18 @@ struct nbd_request {
     struct req req;
 };
 
+/* Who made the connection.  Both are the last thing conn.c does with it for now. */
+struct nbd_conn_owner {
+    void (*negotiated)(struct nbd_conn *conn); /* handshake.chosen is set; on the first loop */
+    void (*ended)(struct nbd_conn *conn);      /* on its lane's loop */
+};
+
 struct nbd_conn {
-    struct nbd_server *server;
+    const struct nbd_conn_owner *owner;
+    void *owner_ctx;
+    bool seated; /* owner's: counted as a client of its export */
     struct nbd_lane *lane;
-    struct list_node server_node; /* loops[0]'s, always */
+    struct list_node owner_node; /* the first loop's, always */
     struct list_node lane_node;
     struct list_node dirty_node;
     struct list_node wait_node; /* for memory */
@@ -55,7 +65,7 @@ struct nbd_conn {
     struct nbd_transport *transport;
     struct loop_fd watch_in, watch_out; /* one descriptor for both: watch_out is not used */
     struct loop_timer timer;
-    struct loop_step end_step;
+    struct loop_step resume_step, end_step;
     struct mail mail; /* to the lane, and later home */
 
     /* Input.  Bytes [inbox_head, inbox_tail) have been read and not been taken. */
@@ -88,6 +98,7 @@ struct nbd_conn {
     /* Clocks of the limits; 0: not running. */
     uint64_t handshake_due_ns;
     uint64_t partial_since_ns; /* the request at the head of the inbox is not whole */
+    uint64_t partial_max_ns;   /* and has so long */
     uint64_t blocked_since_ns; /* the peer reads nothing */
 
     /* Statistics; read from loops[0] while the lane counts. */
@@ -99,14 +110,16 @@ struct nbd_conn {
 
 /* ---- conn.c ------------------------------------------------------------------------------ */
 /* Takes the transport, also when it fails (NULL: no memory). */
-struct nbd_conn *nbd_conn_create(struct nbd_server *server, struct nbd_lane *lane,
-                                 struct nbd_transport *transport);
+struct nbd_conn *nbd_conn_create(const struct nbd_conn_owner *owner, void *owner_ctx,
+                                 struct nbd_lane *lane, struct nbd_transport *transport);
 /* Greet, and negotiate until handshake_due_ns. */
 void nbd_conn_start(struct nbd_conn *conn, const struct nbd_directory *directory,
                     uint64_t handshake_due_ns);
-/* Serve in conn->lane, whose loop this is. */
-void nbd_conn_enter_lane(struct nbd_conn *conn);
-void nbd_conn_free(struct nbd_conn *conn); /* after it has come home */
+/* Leave its lane for another one: then nbd_conn_enter() over there. */
+void nbd_conn_leave(struct nbd_conn *conn, struct nbd_lane *to);
+/* Serve `export` in conn->lane, whose loop this is. */
+void nbd_conn_enter(struct nbd_conn *conn);
+void nbd_conn_free(struct nbd_conn *conn); /* after ended() */
 /* Read no more, answer what there is, end. */
 void nbd_conn_drain(struct nbd_conn *conn);
 /* The peer is lost, or is to be: end as soon as the engine lets go. */
@@ -116,6 +129,9 @@ void nbd_conn_obey(struct nbd_conn *conn);
 /* Something changed: wait for other events, or end. */
 void nbd_conn_update(struct nbd_conn *conn);
 
+/* See that the limits are checked at due_ns at the latest. */
+void nbd_conn_watchdog(struct nbd_conn *conn, uint64_t due_ns);
+
 /* ---- transmission.c ---------------------------------------------------------------------- */
 /* Take all whole requests out of the inbox. */
 void nbd_transmission_run(struct nbd_conn *conn);
@@ -124,6 +140,8 @@ uint32_t nbd_transmission_landing(struct nbd_conn *conn, struct iovec *iov);
 /* So many have landed there. */
 void nbd_transmission_landed(struct nbd_conn *conn, uint32_t bytes);
 void nbd_transmission_abandon(struct nbd_conn *conn); /* the payload that was landing */
+/* A slot or memory came free: go on with the inbox, in a later step. */
+void nbd_transmission_resume(struct nbd_conn *conn);
 
 /* ---- reply.c ----------------------------------------------------------------------------- */
 void nbd_reply_init(struct nbd_conn *conn);

@@ -16,11 +16,9 @@
 
 #define NBD_SMALL_PAYLOAD_BYTES ((uint32_t)KIB(16))
 
-struct nbd_server;
 struct nbd_conn;
 
 struct nbd_lane {
-    struct nbd_server *server;
     struct loop *loop;
     struct mailbox *mailbox;
     struct list conns;
@@ -28,6 +26,7 @@ struct nbd_lane {
     struct list ports;
     struct arena small, large;
     struct list waiting_small, waiting_large; /* connections without memory */
+    struct nbd_conn *favoured;                /* of resume: may pass those that wait */
     struct loop_hook hook;
     struct loop_step round;  /* makes the turn go round once more, so that the hook runs */
     struct loop_step resume; /* connections that waited for memory */
@@ -35,7 +34,8 @@ struct nbd_lane {
     bool kicked;             /* atomic: kick is on its way */
     struct mail leave;       /* give up everything */
     struct loop_step left;
-    struct mail gone; /* the answer, to the server */
+    struct mailbox *home;
+    struct mail gone; /* the answer; deliver is set by who waits for it */
 };
 
 /* An export as this lane reaches it: its device, or a remote_dev in front of it. */
@@ -48,8 +48,10 @@ struct nbd_port {
 };
 
 /* Before the lane's loop runs on another thread. 0 or negative errno. */
-MUST_CHECK int nbd_lane_init(struct nbd_lane *lane, struct nbd_server *server, struct loop *loop,
-                             uint64_t payload_bytes);
+MUST_CHECK int nbd_lane_init(struct nbd_lane *lane, struct loop *loop, uint64_t payload_bytes);
+/* Any thread, when no connection is left and none will come: `gone` is posted to `home` when the
+ * lane's loop has nothing of it any more. */
+void nbd_lane_leave(struct nbd_lane *lane, struct mailbox *home);
 void nbd_lane_destroy(struct nbd_lane *lane); /* after gone; accepts a half-initialised one */
 
 /* NULL when there is none now: the connection is then in line, and nbd_transmission_run() is
