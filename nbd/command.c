@@ -68,9 +68,8 @@ enum req_op
 nbd_command_op(const struct nbd_command_request *command)
 {
     static const enum req_op ops[] = {
-        [NBD_CMD_READ] = REQ_READ,         [NBD_CMD_WRITE] = REQ_WRITE,
-        [NBD_CMD_FLUSH] = REQ_FLUSH,       [NBD_CMD_TRIM] = REQ_TRIM,
-        [NBD_CMD_CACHE] = REQ_CACHE,       [NBD_CMD_WRITE_ZEROES] = REQ_ZERO,
+        [NBD_CMD_READ] = REQ_READ, [NBD_CMD_WRITE] = REQ_WRITE, [NBD_CMD_FLUSH] = REQ_FLUSH,
+        [NBD_CMD_TRIM] = REQ_TRIM, [NBD_CMD_CACHE] = REQ_CACHE, [NBD_CMD_WRITE_ZEROES] = REQ_ZERO,
     };
     check_lt(command->type, ARRAY_LEN(ops));
     check_ne(command->type, NBD_CMD_DISC);

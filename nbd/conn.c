@@ -187,21 +187,6 @@ nbd_conn_kill(struct nbd_conn *conn)
     nbd_reply_discard(conn);
 }
 
-void
-nbd_conn_obey(struct nbd_conn *conn)
-{
-    enum nbd_wanted wanted = __atomic_load_n(&conn->wanted, __ATOMIC_ACQUIRE);
-    if (wanted == NBD_WANT_NOTHING)
-        return;
-    if (wanted == NBD_WANT_END || conn->phase == NBD_PHASE_NEGOTIATE)
-        nbd_conn_kill(conn);
-    else if (wanted == NBD_WANT_DRAIN)
-        nbd_conn_drain(conn);
-    else
-        conn->refusing = true;
-    nbd_conn_update(conn);
-}
-
 static void
 conn_end(struct loop_step *step)
 {
@@ -370,13 +355,14 @@ nbd_conn_enter(struct nbd_conn *conn)
     loop_assert_thread(conn->lane->loop);
     list_push_back(&conn->lane->conns, &conn->lane_node);
     conn->phase = NBD_PHASE_SERVE;
+    conn->send_blocked = false; /* try again, and have the clock run here */
     conn->port = nbd_lane_port_get(conn->lane, conn->export, conn->requests.count);
     if (conn->port == NULL)
         nbd_conn_kill(conn);
     conn->limits = (struct nbd_command_limits){
         .size_bytes = conn->export->size_bytes,
-        .payload_bytes_max = (uint32_t)MIN((uint64_t)NBD_PAYLOAD_BYTES_MAX,
-                                           nbd_lane_memory_bytes_max(conn->lane)),
+        .payload_bytes_max =
+            (uint32_t)MIN((uint64_t)NBD_PAYLOAD_BYTES_MAX, nbd_lane_memory_bytes_max(conn->lane)),
         .read_only = conn->export->read_only,
     };
     if (!nbd_reply_empty(conn))
@@ -441,11 +427,45 @@ receive(struct nbd_conn *conn)
     }
 }
 
+/* What is there already gets an answer; what comes later, as long as something is in flight. */
+static void
+refuse_requests(struct nbd_conn *conn)
+{
+    conn->refusing = true;
+    if (wants_input(conn))
+        receive(conn);
+}
+
+void
+nbd_conn_obey(struct nbd_conn *conn)
+{
+    enum nbd_wanted wanted = __atomic_load_n(&conn->wanted, __ATOMIC_ACQUIRE);
+    if (wanted == NBD_WANT_NOTHING)
+        return;
+    if (wanted == NBD_WANT_END || conn->phase == NBD_PHASE_NEGOTIATE)
+        nbd_conn_kill(conn);
+    else if (wanted == NBD_WANT_DRAIN)
+        nbd_conn_drain(conn);
+    else
+        refuse_requests(conn);
+    nbd_conn_update(conn);
+}
+
 static void
 unblock(struct nbd_conn *conn)
 {
     conn->send_blocked = false;
     nbd_reply_flush(conn);
+}
+
+/* The end of a callback. */
+static void
+hand_on(struct nbd_conn *conn)
+{
+    if (conn->phase == NBD_PHASE_MOVE)
+        conn->owner->negotiated(conn); /* may have gone to another thread */
+    else
+        nbd_conn_update(conn);
 }
 
 static void
@@ -462,10 +482,7 @@ conn_ready_in(struct loop_fd *watch, uint32_t events)
         else if (conn->phase == NBD_PHASE_SERVE)
             set_watches(conn, false);
     }
-    if (conn->phase == NBD_PHASE_MOVE)
-        conn->owner->negotiated(conn); /* may have gone to another thread */
-    else
-        nbd_conn_update(conn);
+    hand_on(conn);
 }
 
 static void
@@ -481,6 +498,9 @@ static void
 conn_resume(struct loop_step *step)
 {
     struct nbd_conn *conn = CONTAINER_OF(step, struct nbd_conn, resume_step);
-    nbd_transmission_run(conn);
-    nbd_conn_update(conn);
+    if (conn->phase == NBD_PHASE_NEGOTIATE)
+        negotiate(conn);
+    else
+        nbd_transmission_run(conn);
+    hand_on(conn);
 }

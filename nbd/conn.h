@@ -86,7 +86,7 @@ struct nbd_conn {
     struct nbd_port *port;
     struct nbd_command_limits limits;
     struct pool requests;
-    uint32_t in_flight; /* submitted to the device */
+    uint32_t in_flight;  /* submitted to the device */
     uint64_t held_bytes; /* payload memory, in flight or waiting to be sent */
 
     /* Output: the outbox first, then replies in order of completion. */
@@ -102,7 +102,7 @@ struct nbd_conn {
     uint64_t blocked_since_ns; /* the peer reads nothing */
 
     /* Statistics; read from loops[0] while the lane counts. */
-    uint64_t requests_done, bytes_in, bytes_out;
+    uint64_t request_count, bytes_in, bytes_out;
     char peer[128];
     void (*closed)(void *ctx); /* of nbd_server_serve_fd() */
     void *closed_ctx;

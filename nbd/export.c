@@ -37,8 +37,7 @@ name_is(const struct nbd_export *export, const uint8_t *name, size_t bytes)
 struct nbd_export *
 nbd_directory_find(const struct nbd_directory *directory, const uint8_t *name, size_t bytes)
 {
-    list_for_each(node, &directory->exports)
-    {
+    list_for_each (node, &directory->exports) {
         struct nbd_export *export = CONTAINER_OF(node, struct nbd_export, node);
         if (name_is(export, name, bytes))
             return export;

@@ -18,6 +18,8 @@ struct nbd_export {
     /* server's own */
     struct list_node node;
     uint32_t connections;
+    void (*removed)(void *ctx); /* of nbd_server_remove(), while clients are leaving */
+    void *removed_ctx;
 };
 
 /* The transmission flags of this export (proto.h). */
@@ -35,5 +37,4 @@ void nbd_directory_init(struct nbd_directory *directory, uint32_t connections_ma
 /* The name need not be terminated.  "" finds the only export there is.  NULL: none. */
 struct nbd_export *nbd_directory_find(const struct nbd_directory *directory, const uint8_t *name,
                                       size_t bytes);
-bool nbd_directory_has_room(const struct nbd_directory *directory,
-                            const struct nbd_export *export);
+bool nbd_directory_has_room(const struct nbd_directory *directory, const struct nbd_export *export);

@@ -13,8 +13,7 @@ void
 nbd_handshake_init(struct nbd_handshake *handshake, const struct nbd_directory *directory,
                    struct nbd_outbox *out)
 {
-    *handshake =
-        (struct nbd_handshake){.directory = directory, .options_left = OPTIONS_MAX};
+    *handshake = (struct nbd_handshake){.directory = directory, .options_left = OPTIONS_MAX};
     struct nbd_greeting greeting = {
         .magic = be64_make(NBD_GREETING_MAGIC),
         .option_magic = be64_make(NBD_OPTION_MAGIC),
@@ -54,7 +53,7 @@ reply(struct nbd_outbox *out, uint32_t option, uint32_t type, const void *data, 
 }
 
 static enum nbd_next PRINTF_LIKE(4, 5)
-refuse(struct nbd_outbox *out, uint32_t option, uint32_t type, const char *format, ...)
+    refuse(struct nbd_outbox *out, uint32_t option, uint32_t type, const char *format, ...)
 {
     char text[256];
     va_list args;
@@ -102,8 +101,7 @@ take_list(struct nbd_handshake *handshake, uint32_t bytes, struct nbd_outbox *ou
 {
     if (bytes != 0)
         return refuse(out, NBD_OPT_LIST, NBD_REP_ERR_INVALID, "LIST takes no data");
-    list_for_each(node, &handshake->directory->exports)
-    {
+    list_for_each (node, &handshake->directory->exports) {
         const struct nbd_export *export = CONTAINER_OF(node, struct nbd_export, node);
         size_t name_bytes = strlen(export->name), text_bytes = strlen(export->description);
         struct be32 length = be32_make((uint32_t)name_bytes);

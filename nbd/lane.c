@@ -1,7 +1,6 @@
 #include "nbd/lane.h"
 
 #include "engine/loop/remote_dev.h"
-
 #include "nbd/conn.h"
 
 /* Of the payload budget: what small payloads have for themselves. */
@@ -80,8 +79,7 @@ lane_resume(struct loop_step *step)
 struct nbd_port *
 nbd_lane_port_get(struct nbd_lane *lane, struct nbd_export *export, uint32_t request_max)
 {
-    list_for_each(node, &lane->ports)
-    {
+    list_for_each (node, &lane->ports) {
         struct nbd_port *port = CONTAINER_OF(node, struct nbd_port, node);
         if (port->export == export) {
             port->refs++;
@@ -149,7 +147,7 @@ lane_kicked(struct mail *mail)
 {
     struct nbd_lane *lane = CONTAINER_OF(mail, struct nbd_lane, kick);
     __atomic_store_n(&lane->kicked, false, __ATOMIC_SEQ_CST);
-    list_for_each_safe(node, &lane->conns)
+    list_for_each_safe (node, &lane->conns)
         nbd_conn_obey(CONTAINER_OF(node, struct nbd_conn, lane_node));
 }
 

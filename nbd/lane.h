@@ -11,7 +11,6 @@
 #include "engine/base/arena.h"
 
 #include "engine/loop/mailbox.h"
-
 #include "nbd/export.h"
 
 #define NBD_SMALL_PAYLOAD_BYTES ((uint32_t)KIB(16))
@@ -19,6 +18,7 @@
 struct nbd_conn;
 
 struct nbd_lane {
+    void *owner_ctx;
     struct loop *loop;
     struct mailbox *mailbox;
     struct list conns;

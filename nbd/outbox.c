@@ -14,8 +14,7 @@ nbd_outbox_append(struct nbd_outbox *outbox, const void *data, size_t bytes)
         outbox->sent = outbox->used = 0;
     if (bytes > outbox->capacity - outbox->used) {
         size_t capacity = MAX(outbox->capacity * 2, outbox->used + bytes + 1024);
-        uint8_t *larger =
-            capacity > OUTBOX_BYTES_MAX ? NULL : realloc(outbox->data, capacity);
+        uint8_t *larger = capacity > OUTBOX_BYTES_MAX ? NULL : realloc(outbox->data, capacity);
         if (larger == NULL) {
             outbox->failed = true;
             return;

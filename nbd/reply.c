@@ -148,6 +148,8 @@ nbd_reply_flush(struct nbd_conn *conn)
         }
     }
     conn->blocked_since_ns = 0;
+    if (conn->phase == NBD_PHASE_NEGOTIATE && conn->inbox_head != conn->inbox_tail)
+        loop_defer(conn->lane->loop, &conn->resume_step); /* options may have waited for room */
 }
 
 void

@@ -35,12 +35,18 @@ enum take {
 };
 
 static void
+set_in_flight(struct nbd_conn *conn, uint32_t count)
+{
+    __atomic_store_n(&conn->in_flight, count, __ATOMIC_RELAXED); /* statistics look at it */
+}
+
+static void
 request_done(struct req *req)
 {
     struct nbd_request *request = CONTAINER_OF(req, struct nbd_request, req);
     struct nbd_conn *conn = request->conn;
     check_gt(conn->in_flight, 0);
-    conn->in_flight--;
+    set_in_flight(conn, conn->in_flight - 1);
     nbd_reply_queue(conn, request, nbd_command_error(req->err, req->flags));
     if (UNLIKELY(conn->phase != NBD_PHASE_SERVE || conn->refusing))
         nbd_conn_update(conn);
@@ -49,8 +55,8 @@ request_done(struct req *req)
 static void
 submit(struct nbd_conn *conn, struct nbd_request *request)
 {
-    nbd_count(&conn->requests_done, 1);
-    conn->in_flight++;
+    nbd_count(&conn->request_count, 1);
+    set_in_flight(conn, conn->in_flight + 1);
     dev_submit(conn->port->dev, &request->req);
 }
 
@@ -204,8 +210,8 @@ skip(struct nbd_conn *conn)
 static void
 watch_partial(struct nbd_conn *conn, bool progress)
 {
-    bool partial = conn->inbox_head != conn->inbox_tail || conn->incoming != NULL ||
-                   conn->skip_bytes != 0;
+    bool partial =
+        conn->inbox_head != conn->inbox_tail || conn->incoming != NULL || conn->skip_bytes != 0;
     if (!partial || conn->stalled || conn->phase != NBD_PHASE_SERVE) {
         conn->partial_since_ns = 0;
         return;
