@@ -23,7 +23,7 @@ struct array {
     struct loop *loop;
     struct clock *clock;
     struct geometry geometry;
-    bool read_only, no_background, accept_dirty_degraded;
+    bool read_only, no_background;
     char name[33];
     uint8_t uuid[16];
     uint64_t opened_wall_ns;
@@ -50,7 +50,6 @@ struct array {
     struct list op_waiters;      /* array requests */
     struct list req_waiters;     /* requests, by dev_node */
     struct loop_step wake;
-    bool intent_kick;
 
     struct range_lock_set locks;
     struct array_flush flush;
@@ -67,6 +66,8 @@ struct array {
     bool stopping;
     uint32_t stop_stage;
     int stop_err;
+    bool stop_waiting;
+    struct flush_waiter stop_flush;
     struct loop_step stop;
     void (*stopped)(void *ctx, int err);
     void *stopped_ctx;
@@ -96,10 +97,14 @@ array_degraded(const struct array *array)
     return array->roles_online != array->roles_all;
 }
 
+/* ---- array_open.c ------------------------------------------------------------------------- */
+/* Members, geometry, what is in sync: everything that may be refused. */
+MUST_CHECK int array_load(struct array *array, const struct array_open *how, struct diag *diag);
+
 /* ---- array.c -------------------------------------------------------------------------------- */
 /* Serve waiters in a deferred step. */
 void array_wake(struct array *array);
-void array_intent_kick(struct array *array);
+/* Close the members and free everything; nothing is waited for. */
 void array_free(struct array *array);
 
 /* ---- array_stop.c --------------------------------------------------------------------------- */

@@ -11,12 +11,13 @@ struct array_req {
     struct list_node wait_node; /* for a stripe operation */
     uint64_t at_bytes;          /* what is not yet issued begins here */
     uint64_t end_bytes;
-    struct band_iter iter; /* over the aligned body, when `walking` */
-    bool walking, pumping, no_rows;
+    struct band_iter iter; /* over the aligned body */
+    struct band band;      /* the next one of it, when `walking` */
+    bool walking, pumping;
+    bool no_rows; /* members refused REQ_ZERO: write */
     uint32_t in_flight; /* stripe operations */
     int err;
     struct flush_waiter flush;
-    struct meta_waiter record;
 };
 
 void array_io_submit(struct array *array, struct req *req);

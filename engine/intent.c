@@ -200,7 +200,7 @@ wait_for_blocks(struct intent *intent, uint32_t first, uint32_t last, struct int
     waiter->done = done;
     list_push_back(&intent->waiters, &waiter->node);
     if (!intent->writing)
-        array_intent_kick(intent->array); /* one write for all that ask in this turn */
+        array_wake(intent->array); /* one write for all that ask in this turn */
     return false;
 }
 

@@ -91,6 +91,7 @@ static void
 compose_super(struct meta_io *meta, struct member *member)
 {
     struct super *super = &member->super;
+    super_drop_ppl(super); /* we do not maintain it: md must not replay it */
     super->events = meta->events;
     super->resync_offset_sectors = meta->active_running ? 0 : meta->clean_resync_sectors;
     super->updated_s = clock_wall_ns(meta->array->clock) / SECOND_NS;

@@ -14,12 +14,12 @@ struct resync {
     bool incomplete; /* some granule could not be synced */
     uint64_t granule; /* being worked on */
     uint64_t at_bytes, end_bytes; /* sync addresses in it, not yet issued */
-    bool granule_failed;
+    bool granule_failed, granule_again;
     uint32_t in_flight;
     uint64_t done_bytes, total_bytes, granules_since_mark;
     uint64_t start_ns;
-    struct stripe_op *ops[RESYNC_WINDOW];
-    uint32_t free_count; /* of ops */
+    struct stripe_op *ops[RESYNC_WINDOW], *free[RESYNC_WINDOW];
+    uint32_t free_count;
 };
 
 MUST_CHECK int resync_init(struct resync *resync, struct array *array);

@@ -97,7 +97,7 @@ read_done(struct req *req)
 static void
 write_failed(struct stripe_op *op, struct member *member, uint16_t role, int err)
 {
-    if (op->kind == STRIPE_ZERO_ROWS && (err == -EOPNOTSUPP || err == -ENOTSUP)) {
+    if (op->kind == STRIPE_ZERO_ROWS && err == -EOPNOTSUPP) {
         op->write_err = -EOPNOTSUPP; /* not the member's fault: the request is written instead */
         op->write_failed |= mask_of(role);
         return;

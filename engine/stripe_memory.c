@@ -169,8 +169,9 @@ slot_bytes(struct stripe_op *op, uint16_t slot)
     return op->slots[slot].iov[0].iov_base;
 }
 
-void
-stripe_memory_merge(struct stripe_op *op)
+/* Client data into the NEW slots that are not the client's own memory (ragged: over the old). */
+static void
+merge(struct stripe_op *op)
 {
     uint64_t len = op->plan.len_bytes;
     for (uint32_t k = 0; op->client_roles != 0 && k < op->band.data_count; k++) {
@@ -193,8 +194,9 @@ stripe_memory_merge(struct stripe_op *op)
     }
 }
 
-void
-stripe_memory_copy_out(struct stripe_op *op)
+/* And back, after a read. */
+static void
+copy_out(struct stripe_op *op)
 {
     for (uint32_t k = 0; k < op->band.data_count; k++) {
         uint16_t role = op->piece_role[k];
@@ -224,32 +226,17 @@ run_sum(struct stripe_op *op, const struct plan_sum *sum)
     parity_sum(slot_bytes(op, sum->dst), src, coef, sum->term_count, op->plan.len_bytes);
 }
 
-/* Does the sum need the client's new data?  Those before it recover old data to merge into. */
-static bool
-uses_client_data(const struct stripe_op *op, const struct plan_sum *sum)
-{
-    for (uint32_t i = 0; i < sum->term_count; i++) {
-        uint16_t slot = op->plan.terms[sum->term_first + i].slot;
-        if (slot >= MEMBERS_MAX && (op->client_roles & mask_of(slot - MEMBERS_MAX)))
-            return true;
-    }
-    return false;
-}
-
 void
 stripe_memory_compute(struct stripe_op *op)
 {
-    bool merged = op->kind != STRIPE_WRITE;
-    for (uint32_t i = 0; i < op->plan.sum_count; i++) {
-        const struct plan_sum *sum = &op->plan.sums[i];
-        if (!merged && uses_client_data(op, sum)) {
-            stripe_memory_merge(op);
-            merged = true;
-        }
-        run_sum(op, sum);
-    }
-    if (!merged)
-        stripe_memory_merge(op);
+    const struct plan *plan = &op->plan;
+    uint32_t i = 0;
+    for (; i < plan->sum_merge_index; i++)
+        run_sum(op, &plan->sums[i]);
+    if (op->kind == STRIPE_WRITE)
+        merge(op);
+    for (; i < plan->sum_count; i++)
+        run_sum(op, &plan->sums[i]);
     if (op->kind == STRIPE_READ)
-        stripe_memory_copy_out(op);
+        copy_out(op);
 }

@@ -97,35 +97,11 @@ intent_done(struct intent_waiter *waiter, int err)
 static bool
 lock(struct stripe_op *op)
 {
-    uint64_t off = op->band.lock_off, len = op->band.lock_len;
-    if (op->kind == STRIPE_ZERO_ROWS) {
-        off = op->rows.lock_off;
-        len = op->rows.lock_len;
-    }
-    if (len == 0 || op->locked)
+    if (op->sync_len_bytes == 0 || op->locked)
         return true;
     op->locked = true;
-    return range_lock_acquire(&op->array->locks, &op->lock, off, len, lock_granted);
-}
-
-/* Where the band lies for the intent bitmap: member bytes, RAID 10 array bytes. */
-static void
-locate_sync(struct stripe_op *op)
-{
-    const struct geometry *geometry = &op->array->geometry;
-    struct place place;
-    if (op->kind == STRIPE_ZERO_ROWS) {
-        bool in_array = geometry->level == RAID10;
-        op->sync_off_bytes = in_array ? op->rows.array_off_bytes : op->rows.member_off_bytes;
-        op->sync_len_bytes = in_array ? op->rows.array_len_bytes : op->rows.member_len_bytes;
-        return;
-    }
-    op->sync_off_bytes = op->band.array_off_bytes;
-    op->sync_len_bytes = op->band.len_bytes;
-    if (op->array->has_parity) {
-        check_ge(layout_places(geometry, op->band.array_off_bytes, &place, 1), 1);
-        op->sync_off_bytes = place.member_off_bytes;
-    }
+    return range_lock_acquire(&op->array->locks, &op->lock, op->sync_off_bytes,
+                              op->sync_len_bytes, lock_granted);
 }
 
 /* Mirrors whose copies agree: read where the head is, or where the queue is shortest. */
@@ -168,14 +144,33 @@ fill_input(struct stripe_op *op)
     input->parity_trusted = true;
     if (!array->redundant)
         return;
-    if (array->intent.need_sync_count != 0) {
-        locate_sync(op);
-        input->parity_trusted =
-            intent_in_sync(&array->intent, op->sync_off_bytes, op->sync_len_bytes);
-    }
+    input->parity_trusted = intent_in_sync(&array->intent, op->sync_off_bytes, op->sync_len_bytes);
     /* In a region not in sync every read comes from the same copy: the lowest (md.md 2.2). */
     if (op->kind == STRIPE_READ && !array->has_parity && input->parity_trusted)
         input->prefer = preferred_copy(op, input->readable);
+}
+
+/* Resync: the parities of the row, or every copy but the one that is read. */
+static uint64_t
+sync_targets(const struct stripe_op *op)
+{
+    const struct plan_input *input = &op->input;
+    uint64_t targets = 0;
+    if (op->array->has_parity) {
+        struct row_roles roles;
+        row_roles(input->geometry, input->band.row, &roles);
+        targets = mask_of((uint32_t)roles.p);
+        if (roles.q >= 0)
+            targets |= mask_of((uint32_t)roles.q);
+        return targets;
+    }
+    struct place places[MEMBERS_MAX];
+    uint32_t count = layout_places(input->geometry, input->band.array_off_bytes, places,
+                                   MEMBERS_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        targets |= mask_of(places[i].role) & input->writable;
+    uint64_t sources = targets & input->readable;
+    return sources == 0 ? targets : targets & ~mask_of(mask_first(sources));
 }
 
 static int
@@ -190,7 +185,7 @@ make_plan(struct stripe_op *op)
         return plan_read(&op->input, &op->plan);
     if (op->kind == STRIPE_WRITE)
         return plan_write(&op->input, &op->plan);
-    return plan_sync(&op->input, 0, &op->plan);
+    return plan_sync(&op->input, sync_targets(op), &op->plan);
 }
 
 /* A read that has to compute needs the stripe to itself; scratch is not held yet (S1). */
@@ -217,7 +212,6 @@ mark_intent(struct stripe_op *op)
 {
     if (op->intent_held || !op->array->intent.on_disk)
         return true;
-    locate_sync(op);
     op->intent_held = true;
     return intent_begin(&op->array->intent, op->sync_off_bytes, op->sync_len_bytes, &op->intent,
                         intent_done);
@@ -241,6 +235,8 @@ judge(struct stripe_op *op)
 {
     if (LIKELY(op->write_failed == 0 && op->generation == op->array->generation))
         return 0;
+    if (op->write_err == -EOPNOTSUPP)
+        return op->write_err; /* zeroed here, not there: whoever asked writes it all */
     int failed = op->write_err != 0 ? op->write_err : -EIO;
     if (op->kind == STRIPE_SYNC)
         return op->write_failed != 0 ? failed : 0;
@@ -355,6 +351,9 @@ stripe_op_start(struct stripe_op *op)
     op->scratch_turn = false;
     op->bad_main = op->bad_second = op->write_failed = 0;
     op->scratch = NULL;
+    bool rows = op->kind == STRIPE_ZERO_ROWS;
+    op->sync_off_bytes = rows ? op->rows.lock_off : op->band.lock_off;
+    op->sync_len_bytes = rows ? op->rows.lock_len : op->band.lock_len;
     bool lock_first = op->kind != STRIPE_READ && op->array->redundant;
     op->stage = lock_first ? OP_LOCK : OP_PLAN;
     stripe_op_step(op);

@@ -61,7 +61,7 @@ struct stripe_op {
     uint64_t generation;             /* of the member states it was planned with */
     uint64_t bad_main, bad_second;   /* roles whose (replacement) member could not be read here */
     uint64_t write_failed;           /* roles that did not take their write */
-    uint64_t sync_off_bytes, sync_len_bytes; /* for intent, see intent.h */
+    uint64_t sync_off_bytes, sync_len_bytes; /* what is locked and marked: sync addresses */
     uint64_t client_direct;          /* roles whose NEW slot is the client's own memory */
     uint64_t client_roles;           /* roles whose NEW slot carries client data */
     uint8_t piece_role[MEMBERS_MAX]; /* role of data piece k */
@@ -89,11 +89,7 @@ bool stripe_memory_get(struct stripe_op *op);
 void stripe_memory_put(struct stripe_op *op);
 /* Serve those that wait for scratch, in order. */
 void stripe_memory_wake(struct array *array);
-/* Client data into the NEW slots that are not the client's own memory (ragged: over the old). */
-void stripe_memory_merge(struct stripe_op *op);
-/* And back, after a read. */
-void stripe_memory_copy_out(struct stripe_op *op);
-/* The plan's sums, with the merge where it belongs. */
+/* The plan's sums; a write's client data is taken where plan.h says, a read's given at the end. */
 void stripe_memory_compute(struct stripe_op *op);
 #define STRIPE_ZERO_BYTES MIB(1) /* longest piece, since zero pieces point into so much of zeroes */
 
