@@ -206,7 +206,9 @@ find_bitmap(const struct array *array, const struct array_open *how)
         const struct member *member = &array->members[i];
         const struct probe *probe = how->members[i].probe;
         if (!member_in_sync(member) || !(member->super.features & SUPER_BITMAP) ||
-            probe->bitmap_verdict != BITMAP_OK)
+            probe->bitmap_verdict != BITMAP_OK ||
+            memcmp(probe->bitmap.array_uuid, array->uuid, sizeof(array->uuid)) != 0 ||
+            probe->bitmap.sync_sectors < array_sync_bytes(array) / SECTOR_BYTES)
             continue;
         if (best == NULL || probe->bitmap.events > best->bitmap.events)
             best = probe;
