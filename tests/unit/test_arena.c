@@ -206,6 +206,23 @@ impossible_sizes_are_errors(void)
 }
 
 static void
+an_arena_can_be_abandoned_with_pages_in_use(void)
+{
+    start(4);
+    CU_ASSERT_PTR_NOT_NULL(arena_get(&arena, 1));
+    arena_abandon(&arena);
+    CU_ASSERT_PTR_NULL(arena.memory);
+    arena_destroy(&arena); /* a zeroed one now */
+}
+
+static void
+destroy_in_use(void)
+{
+    if (arena_get(&arena, 1) != NULL)
+        arena_destroy(&arena);
+}
+
+static void
 put_twice(void)
 {
     void *page = arena_get(&arena, BLOCK_BYTES);
@@ -233,6 +250,7 @@ wrong_puts_are_bugs(void)
     CU_ASSERT(dies(put_twice, text, sizeof(text)));
     CU_ASSERT(dies(put_more, text, sizeof(text)));
     CU_ASSERT(dies(put_unaligned, text, sizeof(text)));
+    CU_ASSERT(dies(destroy_in_use, text, sizeof(text)));
     arena_destroy(&arena);
 }
 
@@ -241,4 +259,4 @@ SUITE_MAIN("arena", T(every_page_can_be_had_and_no_more), T(sizes_are_rounded_up
            T(a_run_never_reaches_beyond_the_end), T(the_page_put_last_is_got_first),
            T(extents_never_overlap_and_a_free_run_is_always_found),
            T(free_pages_are_poisoned_under_asan), T(impossible_sizes_are_errors),
-           T(wrong_puts_are_bugs))
+           T(an_arena_can_be_abandoned_with_pages_in_use), T(wrong_puts_are_bugs))

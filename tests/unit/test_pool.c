@@ -84,6 +84,16 @@ free_objects_are_poisoned_under_asan(void)
 }
 
 static void
+a_pool_can_be_abandoned_with_objects_in_use(void)
+{
+    CU_ASSERT_EQUAL_FATAL(pool_init(&pool, sizeof(struct object), 2), 0);
+    CU_ASSERT_PTR_NOT_NULL(pool_get(&pool));
+    pool_abandon(&pool);
+    CU_ASSERT_PTR_NULL(pool.memory);
+    pool_destroy(&pool); /* a zeroed one now */
+}
+
+static void
 put_inside(void)
 {
     pool_put(&pool, (uint8_t *)pool_get(&pool) + 64);
@@ -126,4 +136,5 @@ wrong_puts_are_bugs(void)
 SUITE_MAIN("pool", T(a_pool_gives_out_exactly_its_objects),
            T(objects_begin_zeroed_and_come_back_as_they_were_put),
            T(an_empty_pool_and_a_zeroed_one_are_fine), T(too_much_memory_is_an_error),
-           T(free_objects_are_poisoned_under_asan), T(wrong_puts_are_bugs))
+           T(free_objects_are_poisoned_under_asan), T(a_pool_can_be_abandoned_with_objects_in_use),
+           T(wrong_puts_are_bugs))
