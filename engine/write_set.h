@@ -7,6 +7,7 @@
 #pragma once
 
 #include "engine/base/blob.h"
+#include "engine/base/check.h"
 #include "engine/base/diag.h"
 
 struct write_set_entry {
