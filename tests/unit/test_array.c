@@ -147,9 +147,11 @@ storm_fill(struct storm *storm)
     if (filling)
         return;
     filling = true;
-    for (uint32_t i = 0; i < IN_FLIGHT; i++)
-        if (!storm->slots[i].busy && storm->left > 0)
-            fill_slot(storm, &storm->slots[i]);
+    do {
+        for (uint32_t i = 0; i < IN_FLIGHT; i++)
+            if (!storm->slots[i].busy && storm->left > 0)
+                fill_slot(storm, &storm->slots[i]);
+    } while (storm->running == 0 && storm->left > 0);
     filling = false;
     if (storm->running == 0 && storm->left == 0)
         storm->done = true;
@@ -165,12 +167,9 @@ run_storm(struct rig *rig, uint32_t count)
         storm.slots[i].memory = aligned_alloc(4096, KIB(304));
         check(storm.slots[i].memory != NULL);
     }
-    while (!storm.done) {
-        storm_fill(&storm);
-        bool fired = storm.done;
-        if (!fired)
-            check_eq(loop_run_until(rig->loop, &storm.done), 0);
-    }
+    storm_fill(&storm);
+    if (!storm.done)
+        check_eq(loop_run_until(rig->loop, &storm.done), 0);
     for (uint32_t i = 0; i < IN_FLIGHT; i++)
         free(storm.slots[i].memory);
     return storm.mismatches + storm.errors;
