@@ -88,6 +88,8 @@ write_member_metadata(struct rig *rig, uint32_t i)
         memcpy(area.array_uuid, super.array_uuid, 16);
         memcpy(area.device_uuid, super.device_uuid, 16);
         memcpy(area.super_raw, rig->memory[i] + SUPER_OFF, SUPER_BYTES);
+        for (uint32_t role = 0; role < config->member_count; role++)
+            area.role_events[role] = super.events;
         area_encode(&area, rig->memory[i] + AREA_OFF_BYTES);
     }
 }
