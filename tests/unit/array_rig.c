@@ -330,9 +330,15 @@ alarm_fired(struct loop_timer *timer)
 }
 
 void
-rig_run_ms(struct rig *rig, uint64_t ms)
+rig_run_us(struct rig *rig, uint64_t us)
 {
     struct alarm alarm = {.timer.fired = alarm_fired};
-    loop_timer_set(rig->loop, &alarm.timer, loop_now_ns(rig->loop) + ms * MS_NS);
+    loop_timer_set(rig->loop, &alarm.timer, loop_now_ns(rig->loop) + us * 1000);
     check_eq(loop_run_until(rig->loop, &alarm.fired), 0);
+}
+
+void
+rig_run_ms(struct rig *rig, uint64_t ms)
+{
+    rig_run_us(rig, ms * 1000);
 }

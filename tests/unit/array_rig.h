@@ -54,4 +54,5 @@ uint64_t rig_mismatches(struct rig *rig, uint64_t off, uint64_t len);
 /* Reads everything with each tolerated set of `extra` more members missing (read-only); false and
  * a line on stderr when some byte differs from the model.  The array must be stopped. */
 bool rig_survives_all_losses(struct rig *rig, uint64_t missing);
+void rig_run_us(struct rig *rig, uint64_t us);
 void rig_run_ms(struct rig *rig, uint64_t ms);
