@@ -1,7 +1,6 @@
-#include "engine/array_state.h"
-
 #include <string.h>
 
+#include "engine/array_state.h"
 #include "tests/unit/suite.h"
 
 static void

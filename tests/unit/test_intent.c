@@ -33,9 +33,9 @@ static struct super
 super_of(const struct rig *rig, uint32_t i)
 {
     struct super super;
-    CU_ASSERT_EQUAL(super_decode(rig->memory[i] + SUPER_OFF, 2, SUPER_OFF, rig->member_bytes,
-                                 &super, NULL),
-                    SUPER_OK);
+    CU_ASSERT_EQUAL(
+        super_decode(rig->memory[i] + SUPER_OFF, 2, SUPER_OFF, rig->member_bytes, &super, NULL),
+        SUPER_OK);
     return super;
 }
 
@@ -50,7 +50,8 @@ bits_set(const struct rig *rig, uint32_t i)
     return count;
 }
 
-/* ---- I1 --------------------------------------------------------------------------------------- */
+/* ---- I1 ---------------------------------------------------------------------------------------
+ */
 
 struct watch {
     struct rig *rig;
@@ -112,7 +113,8 @@ no_member_is_written_before_mark_and_bit_are_durable_everywhere(void)
     }
 }
 
-/* ---- the life of marks and bits --------------------------------------------------------------- */
+/* ---- the life of marks and bits ---------------------------------------------------------------
+ */
 
 static void
 an_idle_array_becomes_clean_and_its_bits_go(void)
@@ -173,7 +175,8 @@ a_degraded_array_keeps_its_bits(void)
     rig_destroy(&rig);
 }
 
-/* ---- resync ------------------------------------------------------------------------------------ */
+/* ---- resync ------------------------------------------------------------------------------------
+ */
 
 static bool
 resync_pending(struct rig *rig)
@@ -257,7 +260,8 @@ unsynced_mirrors_always_show_the_same_copy(void)
     rig_destroy(&rig);
 }
 
-/* ---- after a crash ----------------------------------------------------------------------------- */
+/* ---- after a crash -----------------------------------------------------------------------------
+ */
 
 struct lost_req {
     struct req req;

@@ -1,7 +1,6 @@
-#include "engine/range_lock.h"
-
 #include "engine/base/rng.h"
 
+#include "engine/range_lock.h"
 #include "tests/unit/suite.h"
 
 struct owner {
