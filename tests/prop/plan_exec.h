@@ -28,7 +28,9 @@ void exec_destroy(struct exec *exec);
 /* 0 or -EIO. */
 int exec_read(struct exec *exec, uint64_t off, uint64_t len, uint8_t *data);
 int exec_write(struct exec *exec, uint64_t off, uint64_t len, const uint8_t *data);
-int exec_sync(struct exec *exec, uint64_t targets); /* all rows */
+#define EXEC_REDUNDANCY UINT64_MAX
+/* All rows: fill the roles in targets; EXEC_REDUNDANCY: parities, or all copies but the source. */
+int exec_sync(struct exec *exec, uint64_t targets);
 /* Fill *geometry and call geometry_init(); true when it was accepted. */
 bool exec_geometry(struct geometry *geometry, enum raid_level level, uint32_t layout,
                    uint32_t member_count, uint64_t member_chunks);

@@ -194,8 +194,8 @@ bands_of_random_ranges(const struct geometry *geometry)
     rng_seed(&rng, suite_seed() ^ geometry->array_bytes);
     uint64_t unit = rng_chance(&rng, 50) ? 512 : 1;
     uint64_t off = rng_below(&rng, geometry->array_bytes / unit) * unit;
-    uint64_t len = MIN(rng_below(&rng, geometry->array_bytes - off + 1) / unit * unit,
-                       geometry->data_count * geometry->chunk_bytes * 2);
+    uint64_t len = rng_below(&rng, geometry->array_bytes - off + 1) / unit * unit;
+    len = MIN(len, geometry->data_count * geometry->chunk_bytes * 2);
     check_bands(geometry, off, len, rng_chance(&rng, 50) ? MIB(1) : rng_range(&rng, 1, 5) * 512);
 }
 
