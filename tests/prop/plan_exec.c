@@ -10,7 +10,9 @@ exec_init(struct exec *exec, const struct geometry *geometry)
         .readable = mask_below(geometry->member_count),
         .writable = mask_below(geometry->member_count),
         .parity_trusted = true,
+        .poison = true,
         .piece_max_bytes = EXEC_BAND_MAX,
+        .member_max = EXEC_MEMBER_MAX,
         .fail_on_read = -1,
         .fail_on_write = -1,
         .slots = malloc((size_t)PLAN_SLOT_COUNT * EXEC_BAND_MAX),
@@ -57,13 +59,13 @@ run_sums(struct exec *exec, const struct plan *plan, uint32_t first, uint32_t en
 static bool
 run_reads(struct exec *exec, const struct plan *plan)
 {
-    size_t used = (size_t)exec->geometry->member_count * EXEC_BAND_MAX;
+    size_t used = exec->poison ? (size_t)exec->geometry->member_count * EXEC_BAND_MAX : 0;
     memset(slot(exec, PLAN_OLD(0)), 0xa5, used);
     memset(slot(exec, PLAN_NEW(0)), 0x5a, used);
     for (uint32_t i = 0; i < plan->read_count; i++) {
         const struct plan_io *io = &plan->reads[i];
         check_ne(exec->readable & mask_of(io->role), 0);
-        check_le(io->member_off_bytes + plan->len_bytes, EXEC_MEMBER_MAX);
+        check_le(io->member_off_bytes + plan->len_bytes, exec->member_max);
         memcpy(slot(exec, io->slot), exec->member[io->role] + io->member_off_bytes,
                plan->len_bytes);
         exec->reads++;
@@ -83,7 +85,7 @@ run_writes(struct exec *exec, const struct plan *plan)
     for (uint32_t i = 0; i < plan->write_count; i++) {
         const struct plan_io *io = &plan->writes[i];
         check_ne(exec->writable & mask_of(io->role), 0);
-        check_le(io->member_off_bytes + plan->len_bytes, EXEC_MEMBER_MAX);
+        check_le(io->member_off_bytes + plan->len_bytes, exec->member_max);
         exec->writes++;
         if ((int32_t)io->role == exec->fail_on_write)
             continue;

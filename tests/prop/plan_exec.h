@@ -13,9 +13,11 @@
 
 struct exec {
     const struct geometry *geometry;
-    uint8_t *member[MEMBERS_MAX]; /* EXEC_MEMBER_MAX bytes each */
+    uint8_t *member[MEMBERS_MAX]; /* member_max bytes each; its own by exec_init() */
+    uint64_t member_max;
     uint64_t readable, writable;
     bool parity_trusted;
+    bool poison; /* fill the slots with rubbish before each plan */
     uint64_t piece_max_bytes;
     /* Role that fails: at the next plan, after its reads or during its writes; -1: none. */
     int32_t fail_on_read, fail_on_write;
