@@ -263,14 +263,19 @@ choose(const struct row *row, uint64_t usable, uint64_t need, const struct targe
     try_reading(row, reads, reads, PLAN_FULL_STRIPE, targets, best);
     try_reading(row, (row->band | parities) & usable, reads, PLAN_RMW, targets, best);
     try_reading(row, ((row->data & ~row->band) | need) & usable, reads, PLAN_RCW, targets, best);
-    if ((row->all & ~usable) == 0)
+    /* A role is out of reach.  Any other way has all but two columns, k of them, so it cannot be
+     * better than k reads; with one relation left over, one more role can be spared. */
+    uint64_t lost = row->all & ~usable;
+    if (lost == 0 || best->read_count <= row->geometry->data_count)
         return;
-    /* A role is out of reach.  With one relation left over, one more role can be spared. */
     try_reading(row, usable, reads, PLAN_RECOVER, targets, best);
-    if (row->geometry->parity_count > mask_count(row->all & ~usable))
-        mask_for_each (spared, usable & ~reads)
-            try_reading(row, usable & ~mask_of((uint32_t)spared), reads, PLAN_RECOVER, targets,
-                        best);
+    if (row->geometry->parity_count <= mask_count(lost))
+        return;
+    mask_for_each (spared, usable & ~reads) {
+        if (best->read_count <= row->geometry->data_count)
+            return;
+        try_reading(row, usable & ~mask_of((uint32_t)spared), reads, PLAN_RECOVER, targets, best);
+    }
 }
 
 static int
