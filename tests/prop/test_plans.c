@@ -422,7 +422,8 @@ static void
 writes_take_the_fewest_reads_possible(void)
 {
     static const struct config shapes[] = {{RAID5, 2, 2}, {RAID5, 2, 3}, {RAID5, 2, 5},
-                                           {RAID6, 2, 4}, {RAID6, 0, 5}, {RAID6, 2, 6}};
+                                           {RAID6, 2, 4}, {RAID6, 0, 5}, {RAID6, 2, 6},
+                                           {RAID6, 2, 7}};
     struct rng rng;
     rng_seed(&rng, suite_seed());
     for (size_t s = 0; s < ARRAY_LEN(shapes); s++) {
@@ -431,14 +432,14 @@ writes_take_the_fewest_reads_possible(void)
             exec_geometry(&geometry, shapes[s].level, shapes[s].layout, shapes[s].members, 8));
         uint64_t all = mask_below(geometry.member_count);
         for (uint64_t readable = 0; readable <= all; readable++)
-            for (uint32_t bits = 0; bits < 12; bits++)
+            for (uint32_t bits = 0; bits < 24; bits++)
                 for (uint32_t first = 0; first < geometry.data_count; first++) {
                     struct plan_input input = {
                         .geometry = &geometry,
                         .readable = readable,
-                        .writable = bits / 4 == 0   ? readable
-                                    : bits / 4 == 1 ? all
-                                                    : rng_u64(&rng) & all,
+                        .writable = bits / 4 == 0       ? readable
+                                    : bits / 4 % 3 == 1 ? all
+                                                        : rng_u64(&rng) & all,
                         .parity_trusted = bits & 1,
                         .need_old = bits & 2,
                     };
