@@ -96,6 +96,7 @@ raid10_init(struct geometry *geometry, struct diag *diag)
         return err;
     uint32_t n = geometry->member_count;
     uint32_t near = geometry->near_copies, copies = near * geometry->far_copies;
+    check(n != 0 && near != 0 && geometry->far_copies != 0); /* decode_layout() */
     /* md's order of divisions; rows < 2^51, so the products cannot wrap. */
     uint64_t rows = geometry->member_bytes / geometry->chunk_bytes / geometry->far_copies;
     uint64_t chunks = rows * n / near;
