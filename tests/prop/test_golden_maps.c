@@ -1,7 +1,8 @@
 /* Maps, parity and recovery against member images made by the kernel's md.
  *
- * Takes the sets from tests/golden (or $SR5_GOLDEN), what it needs to know from their MANIFEST.txt:
- * superblocks are somebody else's test.  SR5_GOLDEN_ALL=1 takes the large ones, too. */
+ * Takes the sets from tests/golden/sets (or $SR5_GOLDEN), what it needs to know from their
+ * MANIFEST.txt: superblocks are somebody else's test.  SR5_GOLDEN_ALL=1 takes the large ones, too.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,7 +32,7 @@ static const char *
 golden_dir(void)
 {
     const char *dir = getenv("SR5_GOLDEN");
-    return dir != NULL ? dir : "tests/golden";
+    return dir != NULL ? dir : "tests/golden/sets";
 }
 
 /* Not for a map alone; or large to unpack, with a map that a small set has as well. */
@@ -289,6 +290,7 @@ arrays_made_by_md_are_read_through_our_maps(void)
     }
     if (count >= 0)
         free(entries);
+    CU_ASSERT(count < 0 || checked > 0);
     printf("%u golden sets in %s%s\n", checked, golden_dir(), checked == 0 ? ": skipped" : "");
 }
 
