@@ -96,7 +96,7 @@ raid10_init(struct geometry *geometry, struct diag *diag)
         return err;
     uint32_t n = geometry->member_count;
     uint32_t near = geometry->near_copies, far = geometry->far_copies, copies = near * far;
-    check(n != 0 && near != 0 && far != 0); /* decode_layout() */
+    check(n != 0 && near != 0 && far != 0); /* decode_layout() said so */
     /* md's order of divisions; rows < 2^51, so the products cannot wrap. */
     uint64_t rows = geometry->member_bytes / geometry->chunk_bytes / far;
     uint64_t chunks = rows * n / near;
