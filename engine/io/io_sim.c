@@ -514,15 +514,16 @@ blob_check(struct blob *blob, size_t len, uint64_t off_bytes)
 static int
 sim_blob_read(struct blob *blob, void *to, size_t len, uint64_t off_bytes)
 {
-    uint8_t sector[SECTOR_BYTES];
+    uint8_t page[BLOCK_BYTES];
     uint8_t *at = to;
     int err = blob_check(blob, len, off_bytes);
     while (err == 0 && len > 0) {
-        uint64_t skip = off_bytes % SECTOR_BYTES;
-        size_t part = MIN(SECTOR_BYTES - skip, len);
-        err = sim_image_read(&blob_member(blob)->image, sector, off_bytes - skip, SECTOR_BYTES);
+        uint64_t in = off_bytes % BLOCK_BYTES, start = round_down(in, SECTOR_BYTES);
+        size_t part = MIN(BLOCK_BYTES - in, len);
+        err = sim_image_read(&blob_member(blob)->image, page + start, off_bytes - in + start,
+                             round_up(in + part, SECTOR_BYTES) - start);
         if (err == 0)
-            memcpy(at, sector + skip, part);
+            memcpy(at, page + in, part);
         at += part;
         off_bytes += part;
         len -= part;
