@@ -2,14 +2,17 @@
  *
  * All payload and scratch memory comes from arenas: the bound is known in advance, pages are
  * touched only when first used, and a request that does not fit now waits for space.
- * First fit from a moving hand.  Not thread-safe: an arena belongs to one loop. */
+ *
+ * First fit from a moving hand.  What was put last is got first: it is still in the processor's
+ * cache, and one page (every 4 KiB request) is found without a search.  Free pages are poisoned
+ * under ASan.  Not thread-safe: an arena belongs to one loop. */
 #pragma once
 
 #include "engine/base/units.h"
 
 struct arena {
     uint8_t *memory; /* page aligned, mmap'ed */
-    uint64_t *used;  /* bit set: page in use */
+    uint64_t *used;  /* bit set: page in use, or beyond page_count */
     uint64_t page_count;
     uint64_t pages_used;
     uint64_t hand; /* where the next search starts */
@@ -18,6 +21,6 @@ struct arena {
 /* bytes is rounded up to pages.  0 or -ENOMEM. */
 MUST_CHECK int arena_init(struct arena *arena, uint64_t bytes);
 void arena_destroy(struct arena *arena); /* accepts a zeroed one */
-/* NULL when there is no run of round_up(bytes, 4096) now.  bytes > 0. */
+/* NULL when there is no run of round_up(bytes, 4096) now.  bytes > 0.  Contents are undefined. */
 void *arena_get(struct arena *arena, uint64_t bytes);
 void arena_put(struct arena *arena, void *memory, uint64_t bytes); /* the same bytes */

@@ -30,6 +30,9 @@ uint64_t bitset_next(const uint64_t *words, uint64_t bits, uint64_t from);
 /* First clear bit at or after `from`, or `bits` when there is none. */
 uint64_t bitset_next_clear(const uint64_t *words, uint64_t bits, uint64_t from);
 uint64_t bitset_count(const uint64_t *words, uint64_t bits);
+/* Bits [from, from + count), a word at a time. */
+void bitset_set_range(uint64_t *words, uint64_t from, uint64_t count);
+void bitset_clear_range(uint64_t *words, uint64_t from, uint64_t count);
 
 #define bitset_for_each(bit, words, bits)                                                          \
     for (uint64_t bit = bitset_next(words, bits, 0); bit < (bits);                                 \

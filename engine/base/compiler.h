@@ -17,8 +17,9 @@
 #define LIKELY(x)                          __builtin_expect(!!(x), 1)
 #define UNLIKELY(x)                        __builtin_expect(!!(x), 0)
 
-#define ARRAY_LEN(a)                    (sizeof(a) / sizeof((a)[0]))
-#define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+/* Through an integer, so that a pointer to const may be given where type is const, too. */
+#define CONTAINER_OF(ptr, type, member) ((type *)((uintptr_t)(ptr)-offsetof(type, member)))
 #define MIN(a, b)                       ((a) < (b) ? (a) : (b))
 #define MAX(a, b)                       ((a) > (b) ? (a) : (b))
 

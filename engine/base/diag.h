@@ -20,15 +20,16 @@ enum diag_class { /* decides the exit code of sr5 (cli.md 1.8) */
 
 struct diag {
     enum diag_class class;
-    const char *code; /* "E_MEMBER_SHORT"; static */
+    const char *code; /* "E_USAGE"; static */
     char message[512];
     char fix[DIAG_FIX_MAX][256]; /* the next commands, "" when there are no more */
     int err;                     /* negative errno */
 };
 
 /* Fill *diag (may be NULL) and return err, so that `return diag_set(...)` reads well.
- * `code` must be a string literal from codes.h. */
+ * `code` must be a string literal from codes.def; another one is reported in the log as a bug of
+ * ours, and tests/lint/codes.sh finds it before. */
 int diag_set(struct diag *diag, enum diag_class class, const char *code, int err,
              const char *format, ...) PRINTF_LIKE(5, 6);
-/* Add a next command; silently drops what does not fit. */
+/* Add a next command; silently drops what does not fit, as half a command is worse than none. */
 void diag_fix(struct diag *diag, const char *format, ...) PRINTF_LIKE(2, 3);
