@@ -4,14 +4,16 @@
 #include <string.h>
 
 #include "cli/arrays.h"
+#include "cli/json_fields.h"
 
 static json_t *
 start_item(const struct entry *entry, const char *text, const char *next)
 {
     char uuid[40];
     super_uuid_text(entry->uuid, uuid);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", entry->name, "uuid", uuid, "state",
-                     entry_state(entry), "text", text, "next", next);
+    return json_pack("{s:o, s:s, s:s, s:o, s:o}", "name", json_bytes(entry->name), "uuid", uuid,
+                     "state", entry_state(entry), "text", json_bytes(text), "next",
+                     json_bytes(next));
 }
 
 static json_t *
@@ -47,12 +49,13 @@ rehearsed_item(const struct found_array *found, const struct start_request *requ
                            : "before: not served; after: waiting for the missing member";
     char uuid[40];
     super_uuid_text(found->uuid, uuid);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", found->name, "uuid", uuid, "state",
+    return json_pack("{s:o, s:s, s:s, s:o, s:s}", "name", json_bytes(found->name), "uuid", uuid,
+                     "state",
                      found->err < 0                                       ? "failed"
                      : found->complete                                    ? "online"
                      : found->enough && request->degraded == DEGRADED_NOW ? "degraded"
                                                                           : "waiting",
-                     "text", text, "next", "");
+                     "text", json_bytes(text), "next", "");
 }
 
 static json_t *

@@ -7,7 +7,6 @@
 #include "engine/base/check.h"
 
 #include "cli/ctl_client.h"
-#include "cli/format.h"
 
 const char *
 call_operand(const struct call *call, uint32_t index)
@@ -21,12 +20,9 @@ diag_json(const struct diag *diag, bool changed)
 {
     json_t *fix = json_array();
     for (unsigned i = 0; i < DIAG_FIX_MAX && diag->fix[i][0] != '\0'; i++)
-        json_array_append_new(fix, json_string_nocheck(diag->fix[i]));
-    json_t *error = json_pack("{s:s, s:s+, s:o, s:b}", "code", diag->code, "message", diag->message,
-                              "", "fix", fix, "changed", (int)changed);
-    if (error == NULL) /* a message that is not UTF-8: a file's name can be anything */
-        error = json_pack("{s:s, s:s, s:[], s:b}", "code", diag->code, "message",
-                          "(not printable as UTF-8)", "fix", "changed", (int)changed);
+        json_array_append_new(fix, json_bytes(diag->fix[i]));
+    json_t *error = json_pack("{s:s, s:o, s:o, s:b}", "code", diag->code, "message",
+                              json_bytes(diag->message), "fix", fix, "changed", (int)changed);
     check(error != NULL);
     return error;
 }
@@ -121,24 +117,4 @@ call_confirm(const struct call *call, const char *name, const char *what, struct
                        what, name);
     diag_fix(diag, "repeat the command with --confirm %s", name);
     return err;
-}
-
-const char *
-json_text(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text != NULL ? text : "";
-}
-
-uint64_t
-json_number(const json_t *object, const char *key)
-{
-    json_int_t value = json_integer_value(json_object_get(object, key));
-    return value > 0 ? (uint64_t)value : 0;
-}
-
-const char *
-json_size(const json_t *object, const char *key, char out[40])
-{
-    return size_format(json_number(object, key), out);
 }

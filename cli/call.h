@@ -4,8 +4,7 @@
  * or call_fail() with a diag.  Both return the exit code (cli.md 1.8). */
 #pragma once
 
-#include <jansson.h>
-
+#include "cli/json_fields.h"
 #include "cli/verbs.h"
 
 struct call {
@@ -35,8 +34,3 @@ MUST_CHECK int call_confirm(const struct call *call, const char *name, const cha
                             struct diag *diag);
 
 json_t *diag_json(const struct diag *diag, bool changed); /* {"code","message","fix","changed"} */
-/* Text and number fields of answers; "" and 0 when absent or of another type. */
-const char *json_text(const json_t *object, const char *key);
-uint64_t json_number(const json_t *object, const char *key);
-/* A size field, for people. */
-const char *json_size(const json_t *object, const char *key, char out[40]);

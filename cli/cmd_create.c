@@ -249,11 +249,11 @@ result_json(const struct creation *c, const char *layout, const char *uuid)
     json_t *members = json_array();
     for (uint32_t i = 0; i < c->count; i++)
         json_array_append_new(members,
-                              json_pack("{s:i, s:s}", "role", i < c->member_count ? (int)i : -1,
-                                        "path", c->paths[i]));
+                              json_pack("{s:i, s:o}", "role", i < c->member_count ? (int)i : -1,
+                                        "path", json_bytes(c->paths[i])));
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:b}", "name",
-        c->how.name, "uuid", uuid, "level", level_name(c->how.level), "layout", layout,
+        "{s:o, s:s, s:s, s:s, s:I, s:I, s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:b}", "name",
+        json_bytes(c->how.name), "uuid", uuid, "level", level_name(c->how.level), "layout", layout,
         "size_bytes", (json_int_t)r->geometry.array_bytes, "chunk_bytes",
         (json_int_t)(c->how.level == RAID1 ? 0 : r->geometry.chunk_bytes), "members", members,
         "dry_run", (int)c->how.dry_run, "raw_bytes", (json_int_t)r->raw_bytes, "parity_bytes",

@@ -75,10 +75,10 @@ cmd_scan(struct call *call)
         json_array_append_new(arrays, found_array_json(&scan.arrays[i]));
     for (uint32_t i = 0; i < scan.member_count; i++)
         if (scan.members[i].err < 0)
-            json_array_append_new(unreadable,
-                                  json_pack("{s:s, s:s, s:s}", "path", scan.members[i].spec, "code",
-                                            scan.members[i].diag.code, "message",
-                                            scan.members[i].diag.message));
+            json_array_append_new(unreadable, json_pack("{s:o, s:s, s:o}", "path",
+                                                        json_bytes(scan.members[i].spec), "code",
+                                                        scan.members[i].diag.code, "message",
+                                                        json_bytes(scan.members[i].diag.message)));
     if (!call->json)
         print_scan(arrays, unreadable);
     int code = json_array_size(unreadable) != 0 && scan.array_count == 0 ? DIAG_FAILED : 0;

@@ -28,6 +28,7 @@
 
 #include "cli/arrays.h"
 #include "cli/found_json.h"
+#include "cli/json_fields.h"
 #include "cli/status_json.h"
 
 bool
@@ -87,9 +88,8 @@ entry_status(const struct entry *entry)
 {
     json_t *json = entry_is_open(entry) ? open_status(entry) : json_deep_copy(entry->found);
     check(json != NULL);
-    json_object_set_new(json, "name", json_string(entry->name));
-    json_object_set_new(json, "export",
-                        json_string(entry_is_open(entry) ? entry->export.name : ""));
+    json_object_set_new(json, "name", json_bytes(entry->name));
+    json_object_set_new(json, "export", json_bytes(entry_is_open(entry) ? entry->export.name : ""));
     return json;
 }
 

@@ -9,6 +9,7 @@
 #include "engine/base/check.h"
 
 #include "cli/format.h"
+#include "cli/json_fields.h"
 
 bool
 found_in_use(const char *path)
@@ -66,13 +67,13 @@ member_json(const struct found_array *found, uint32_t i)
         role = super_role(&candidate->super);
     char id[40] = "", updated[FORMAT_BYTES];
     super_uuid_text(candidate->super.device_uuid, id);
-    return json_pack("{s:s+, s:i, s:s, s:s, s:s, s:I, s:s, s:b, s:b}", "path", member->spec, "",
-                     "role", role, "id", id, "class",
-                     d != NULL ? member_class_name(d->class) : "unknown", "why",
-                     d != NULL ? d->why : "", "events", (json_int_t)candidate->super.events,
-                     "updated", time_format(candidate->super.updated_s, updated), "from_backup",
-                     (int)candidate->super_from_backup, "in_use",
-                     (int)found_in_use(member_spec_path(member->spec)));
+    return json_pack(
+        "{s:o, s:i, s:s, s:s, s:o, s:I, s:s, s:b, s:b}", "path", json_bytes(member->spec), "role",
+        role, "id", id, "class", d != NULL ? member_class_name(d->class) : "unknown", "why",
+        json_bytes(d != NULL ? d->why : ""), "events", (json_int_t)candidate->super.events,
+        "updated", time_format(candidate->super.updated_s, updated), "from_backup",
+        (int)candidate->super_from_backup, "in_use",
+        (int)found_in_use(member_spec_path(member->spec)));
 }
 
 static void
@@ -120,15 +121,15 @@ found_array_json(const struct found_array *found)
     for (uint32_t i = 0; i < found->member_count; i++)
         json_array_append_new(members, member_json(found, i));
     json_t *error = found->err == 0 ? json_null()
-                                    : json_pack("{s:s, s:s}", "code", found->diag.code, "message",
-                                                found->diag.message);
-    return json_pack("{s:s+, s:s, s:s, s:s, s:s, s:I, s:i, s:b, s:o, s:o, s:s+}", "name",
-                     found->name, "", "uuid", uuid, "format", format, "level",
+                                    : json_pack("{s:s, s:o}", "code", found->diag.code, "message",
+                                                json_bytes(found->diag.message));
+    return json_pack("{s:o, s:s, s:s, s:s, s:s, s:I, s:i, s:b, s:o, s:o, s:o}", "name",
+                     json_bytes(found->name), "uuid", uuid, "format", format, "level",
                      super != NULL ? level_name((enum raid_level)super->level) : "", "class", class,
                      "size_bytes", (json_int_t)(found->err == 0 ? found->geometry.array_bytes : 0),
                      "members_total", super != NULL ? (int)super->raid_disks : 0, "dirty",
                      (int)(found->err == 0 && found->decision.dirty), "error", error, "members",
-                     members, "next", next, "");
+                     members, "next", json_bytes(next));
 }
 
 /* ---- the status of an array that is not open ---------------------------------------------- */
@@ -137,8 +138,9 @@ static json_t *
 problem_json(const char *code, const char *severity, const char *member, const char *text,
              const char *since)
 {
-    json_t *problem = json_pack("{s:s, s:s, s:s, s:s, s:s, s:[]}", "code", code, "severity",
-                                severity, "member", member, "text", text, "since", since, "fix");
+    json_t *problem =
+        json_pack("{s:s, s:s, s:o, s:o, s:s, s:[]}", "code", code, "severity", severity, "member",
+                  json_bytes(member), "text", json_bytes(text), "since", since, "fix");
     check(problem != NULL);
     return problem;
 }
@@ -155,7 +157,7 @@ missing_problem(const struct found_array *found, uint32_t role, const char *sinc
     else
         snprintf(fix, sizeof(fix), "bring it back; without it %s cannot be served", found->name);
     json_t *problem = problem_json("MEMBER_MISSING", "critical", member, text, since);
-    json_array_append_new(json_object_get(problem, "fix"), json_string(fix));
+    json_array_append_new(json_object_get(problem, "fix"), json_bytes(fix));
     return problem;
 }
 
@@ -167,7 +169,7 @@ found_problems(const struct found_array *found, const char *state, const struct 
     if (problem != NULL) {
         json_t *entry = problem_json(problem->code, "critical", "", problem->message, since);
         for (unsigned i = 0; i < DIAG_FIX_MAX && problem->fix[i][0] != '\0'; i++)
-            json_array_append_new(json_object_get(entry, "fix"), json_string(problem->fix[i]));
+            json_array_append_new(json_object_get(entry, "fix"), json_bytes(problem->fix[i]));
         json_array_append_new(list, entry);
     }
     if (found->err < 0 || strcmp(state, "stopped") == 0)
@@ -214,9 +216,9 @@ found_status_json(const struct found_array *found, const char *state, const stru
     for (uint32_t i = 0; i < found->member_count; i++)
         json_array_append_new(members, found_member_status(found, i));
     json_t *array = json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:s, s:I, s:i, s:i, s:i, s:s, s:{s:s, s:s, s:i, s:i, s:i}, "
+        "{s:o, s:s, s:s, s:s, s:I, s:s, s:I, s:i, s:i, s:i, s:s, s:{s:s, s:s, s:i, s:i, s:i}, "
         "s:o, s:o, s:[], s:[]}",
-        "name", found->name, "uuid", uuid, "level",
+        "name", json_bytes(found->name), "uuid", uuid, "level",
         super != NULL ? level_name((enum raid_level)super->level) : "", "layout", layout,
         "chunk_bytes", (json_int_t)(known ? found->geometry.chunk_bytes : 0), "state", state,
         "size_bytes", (json_int_t)(known ? found->geometry.array_bytes : 0), "members_total",

@@ -8,6 +8,7 @@
 #include "engine/base/units.h"
 
 #include "cli/format.h"
+#include "cli/json_fields.h"
 
 static const char *const feature_names[] = {
     "bitmap",       "recovery-offset", "reshape",         "bad-blocks", "replacement",
@@ -85,15 +86,15 @@ super_json(const struct super *super, enum super_verdict verdict)
     if (super->level == RAID0 || super->level >= RAID5)
         layout_name(level, super->layout, layout, sizeof(layout));
     json_t *json = json_pack(
-        "{s:s, s:o, s:s, s:s*, s:s, s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:s, s:b, s:i}", "version",
+        "{s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:s, s:b, s:i}", "version",
         super->minor == 0   ? "1.0"
         : super->minor == 1 ? "1.1"
                             : "1.2",
-        "features", features_json(super->features), "array_uuid", uuid, "name", super->name,
-        "created", time_format(super->created_s, created), "level", level_name(level), "layout",
-        layout, "raid_devices", (int)super->raid_disks, "device_uuid", device, "device_role",
-        role_text(super, role), "updated", time_format(super->updated_s, updated), "events",
-        (json_int_t)super->events, "state",
+        "features", features_json(super->features), "array_uuid", uuid, "name",
+        json_bytes(super->name), "created", time_format(super->created_s, created), "level",
+        level_name(level), "layout", layout, "raid_devices", (int)super->raid_disks, "device_uuid",
+        device, "device_role", role_text(super, role), "updated",
+        time_format(super->updated_s, updated), "events", (json_int_t)super->events, "state",
         super->resync_offset_sectors == SUPER_INFINITY ? "clean" : "active", "checksum_ok",
         (int)(verdict != SUPER_BAD_CHECKSUM), "corrected_reads", (int)super->corrected_reads);
     set_bytes(json, "chunk_bytes", super->chunk_sectors);
@@ -177,9 +178,9 @@ damage_json(const struct found_member *member)
         snprintf(what, sizeof(what), "superblock 1.%u", minor);
         json_array_append_new(
             list,
-            json_pack("{s:s, s:s, s:s}", "what", what, "code",
+            json_pack("{s:s, s:s, s:o}", "what", what, "code",
                       probe->supers[minor].diag.code != NULL ? probe->supers[minor].diag.code : "",
-                      "message", probe->supers[minor].diag.message));
+                      "message", json_bytes(probe->supers[minor].diag.message)));
     }
     if (probe->candidate.super_from_backup)
         json_array_append_new(
@@ -207,9 +208,9 @@ inspect_json(const struct found_member *member, const struct decision_member *d)
 {
     const struct candidate *candidate = &member->probe.candidate;
     if (member->err < 0)
-        return json_pack("{s:s, s:s, s:[{s:s, s:s, s:s}]}", "path", member->spec, "state",
-                         "unreadable", "damage", "what", "member", "code", member->diag.code,
-                         "message", member->diag.message);
+        return json_pack("{s:o, s:s, s:[{s:s, s:s, s:o}]}", "path", json_bytes(member->spec),
+                         "state", "unreadable", "damage", "what", "member", "code",
+                         member->diag.code, "message", json_bytes(member->diag.message));
     json_t *damage = damage_json(member);
     const char *state = json_array_size(damage) != 0       ? "damaged"
                         : candidate->has_super             ? "member"
@@ -218,12 +219,12 @@ inspect_json(const struct found_member *member, const struct decision_member *d)
     enum super_verdict verdict = SUPER_OK;
     if (candidate->has_super && candidate->super.minor < ARRAY_LEN(member->probe.supers))
         verdict = member->probe.supers[candidate->super.minor].verdict;
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:o}", "path",
-                     member->spec, "state", state, "class",
-                     d != NULL ? member_class_name(d->class) : "", "why", d != NULL ? d->why : "",
-                     "device_bytes", (json_int_t)candidate->device_bytes, "damage", damage,
-                     "foreign", member->probe.foreign, "super",
-                     candidate->has_super ? super_json(&candidate->super, verdict) : json_null(),
-                     "bitmap", bitmap_json(&member->probe), "area", area_json(candidate),
-                     "bad_blocks", bad_json(&member->probe));
+    return json_pack(
+        "{s:o, s:s, s:s, s:o, s:I, s:o, s:s, s:o, s:o, s:o, s:o}", "path", json_bytes(member->spec),
+        "state", state, "class", d != NULL ? member_class_name(d->class) : "", "why",
+        json_bytes(d != NULL ? d->why : ""), "device_bytes", (json_int_t)candidate->device_bytes,
+        "damage", damage, "foreign", member->probe.foreign, "super",
+        candidate->has_super ? super_json(&candidate->super, verdict) : json_null(), "bitmap",
+        bitmap_json(&member->probe), "area", area_json(candidate), "bad_blocks",
+        bad_json(&member->probe));
 }

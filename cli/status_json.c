@@ -7,6 +7,7 @@
 #include "engine/base/units.h"
 
 #include "cli/format.h"
+#include "cli/json_fields.h"
 #include "engine/meta/super.h"
 
 static void
@@ -15,12 +16,10 @@ set_number(json_t *object, const char *key, uint64_t value)
     json_object_set_new(object, key, json_integer((json_int_t)MIN(value, (uint64_t)INT64_MAX)));
 }
 
-/* Paths and kinds of damage come from the world: what is not UTF-8 is shown as "?". */
 static void
 set_text(json_t *object, const char *key, const char *text)
 {
-    json_t *value = json_string(text);
-    json_object_set_new(object, key, value != NULL ? value : json_string("?"));
+    json_object_set_new(object, key, json_bytes(text));
 }
 
 json_t *
@@ -62,7 +61,7 @@ problems_json(const struct array_status *status)
         set_text(problem, "since", time_format(p->since_wall_ns / SECOND_NS, since));
         for (unsigned f = 0; f < ARRAY_LEN(p->fix); f++)
             if (p->fix[f][0] != '\0')
-                json_array_append_new(fix, json_string(p->fix[f]));
+                json_array_append_new(fix, json_bytes(p->fix[f]));
         json_object_set_new(problem, "fix", fix);
         json_array_append_new(list, problem);
     }
