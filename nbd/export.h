@@ -18,4 +18,23 @@ struct nbd_export {
     /* server's own */
     struct list_node node;
     uint32_t connections;
+    void (*removed)(void *ctx); /* of nbd_server_remove(), while clients are leaving */
+    void *removed_ctx;
 };
+
+/* The transmission flags of this export (proto.h). */
+uint16_t nbd_export_flags(const struct nbd_export *export);
+
+/* The exports by name, and how many clients they may have.  Lives on loops[0]. */
+struct nbd_directory {
+    struct list exports;
+    uint32_t connections; /* past the negotiation */
+    uint32_t connections_max, connections_max_per_export;
+};
+
+void nbd_directory_init(struct nbd_directory *directory, uint32_t connections_max,
+                        uint32_t connections_max_per_export);
+/* The name need not be terminated.  "" finds the only export there is.  NULL: none. */
+struct nbd_export *nbd_directory_find(const struct nbd_directory *directory, const uint8_t *name,
+                                      size_t bytes);
+bool nbd_directory_has_room(const struct nbd_directory *directory, const struct nbd_export *export);

@@ -19,6 +19,7 @@ struct nbd_server_config {
     uint32_t in_flight_max;              /* requests of a connection; 0: 128 */
 };
 
+/* Call it before the other loops' threads run. */
 MUST_CHECK int nbd_server_create(struct nbd_server **out, const struct nbd_server_config *config,
                                  struct diag *diag);
 /* Listen on a unix socket, mode 0600.  A stale socket file is replaced; one that answers is
@@ -33,9 +34,11 @@ MUST_CHECK int nbd_server_listen_tcp(struct nbd_server *server, const char *addr
 MUST_CHECK int nbd_server_serve_fd(struct nbd_server *server, int fd_in, int fd_out,
                                    void (*closed)(void *ctx), void *ctx);
 
-/* The export stays the caller's until remove's done(). -EEXIST: the name is taken. */
+/* The export stays the caller's until remove's done(), or until the server has stopped. -EEXIST:
+ * the name is taken. */
 MUST_CHECK int nbd_server_add(struct nbd_server *server, struct nbd_export *export);
-/* Stop serving it: new requests get ESHUTDOWN, in-flight ones end, then done(). */
+/* Stop serving it: new requests get ESHUTDOWN, in-flight ones end, then done(), which may be
+ * called from inside when nobody is connected. */
 void nbd_server_remove(struct nbd_server *server, struct nbd_export *export,
                        void (*done)(void *ctx), void *ctx);
 
@@ -43,8 +46,9 @@ enum nbd_stop {
     NBD_STOP_RESTART, /* finish what is in flight, close without error replies: clients retry */
     NBD_STOP_FINAL,   /* answer ESHUTDOWN, then close */
 };
-/* Close listeners and connections; idle clients do not delay it; stopped() at the latest after
- * timeout_ms, and then the server is gone. */
+/* Close listeners and connections; idle clients do not delay it; stopped() at the latest shortly
+ * after timeout_ms, and then the server is gone.  (Should a device still hold requests then, their
+ * memory and what the loops know of it stay until it answers.)  Not called from inside. */
 void nbd_server_stop(struct nbd_server *server, enum nbd_stop mode, uint32_t timeout_ms,
                      void (*stopped)(void *ctx), void *ctx);
 
