@@ -185,8 +185,9 @@ arrays_scan(struct arrays *arrays)
         msg(MSG_ERROR, "not enough memory to look for members");
     for (uint32_t i = 0; i < scan.array_count; i++) {
         struct entry *entry = arrays_entry(arrays, &scan.arrays[i]);
-        if (entry->phase == ENTRY_WAITING) /* A2 */
-            (void)entry_try(entry, &scan.arrays[i], &diag);
+        if (entry->phase == ENTRY_WAITING && /* A2 */
+            entry_try(entry, &scan.arrays[i], &diag) < 0)
+            continue; /* the entry says why, and so does the log */
     }
     scan_destroy(&scan);
     specs_destroy(&specs);

@@ -6,6 +6,8 @@
 #include "cli/arrays.h"
 #include "cli/json_fields.h"
 
+#define DIAG_TEXT_BYTES 1400 /* all that a diag can say */
+
 static json_t *
 start_item(const struct entry *entry, const char *text, const char *next)
 {
@@ -19,7 +21,7 @@ start_item(const struct entry *entry, const char *text, const char *next)
 static json_t *
 started_item(struct entry *entry, const struct start_request *request, const struct diag *problem)
 {
-    char text[600], next[300] = "";
+    char text[DIAG_TEXT_BYTES], next[DIAG_TEXT_BYTES] = "";
     if (problem != NULL) {
         snprintf(text, sizeof(text), "%s: %s", problem->code, problem->message);
         snprintf(next, sizeof(next), "%s", problem->fix[0]);
