@@ -54,7 +54,8 @@ call_usage(const struct call *call, const char *format, ...)
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     (void)diag_set(&diag, DIAG_USAGE, "E_USAGE", -EINVAL, "%s", text);
-    diag_fix(&diag, "sr5 %s --help", call->verb != NULL ? call->verb->name : "");
+    diag_fix(&diag, "sr5 %s%s--help", call->verb != NULL ? call->verb->name : "",
+             call->verb != NULL ? " " : "");
     return call_fail(call, &diag);
 }
 

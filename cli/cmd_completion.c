@@ -8,7 +8,7 @@ static void
 print_values(const struct option_spec *specs)
 {
     for (; specs != NULL && specs->name != NULL; specs++) {
-        if (specs->arg == NULL || strchr(specs->arg, '|') == NULL)
+        if (!option_is_choice(specs->arg))
             continue;
         printf("    --%s) words='", specs->name);
         for (const char *c = specs->arg; *c != '\0'; c++)

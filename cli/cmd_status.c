@@ -56,6 +56,8 @@ print_headline(const json_t *array)
     if (strcmp(state, "waiting") == 0 || strcmp(state, "stopped") == 0 ||
         strcmp(state, "failed") == 0)
         printf("; nobody is served\n");
+    else if (survives == 0 && strcmp(json_text(array, "level"), "raid0") == 0)
+        printf("; no redundancy\n");
     else if (survives == 0)
         printf("; THE NEXT FAILURE LOSES DATA\n");
     else

@@ -123,7 +123,7 @@ bitmap_json(const struct probe *probe)
 {
     const struct bitmap_header *bitmap = &probe->bitmap;
     char uuid[40];
-    if (probe->bitmap_verdict != BITMAP_OK)
+    if (probe->bitmap_verdict != BITMAP_OK || bitmap->chunk_bytes == 0)
         return json_null();
     uint64_t bits = bitmap_bit_count(bitmap), dirty = 0;
     for (uint64_t bit = 0; bit < bits; bit++) {

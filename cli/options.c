@@ -1,5 +1,6 @@
 #include "cli/options.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,11 +29,17 @@ list_known(const struct options *options, char *out, size_t out_bytes)
                 at += (size_t)snprintf(out + at, out_bytes - at, " --%s", s->name);
 }
 
+bool
+option_is_choice(const char *arg)
+{
+    return arg != NULL && islower((unsigned char)arg[0]) && strchr(arg, '|') != NULL;
+}
+
 /* Is `value` one of "now|wait|never"?  Anything goes where arg is not such a list. */
 static bool
 value_allowed(const char *arg, const char *value)
 {
-    if (strchr(arg, '|') == NULL)
+    if (!option_is_choice(arg))
         return true;
     size_t len = strlen(value);
     for (const char *word = arg;; word++) {

@@ -14,7 +14,7 @@ enum option_flag {
 
 struct option_spec {
     const char *name; /* without the dashes; NULL ends a table */
-    const char *arg;  /* NULL: a switch; "SIZE"; "now|wait|never": one of these */
+    const char *arg;  /* NULL: a switch; "SIZE", "PATH|GLOB"; "now|wait|never": one of these */
     const char *help; /* half a sentence */
     unsigned flags;   /* enum option_flag */
 };
@@ -41,6 +41,8 @@ MUST_CHECK int options_add(struct options *options, const char *name, const char
                            const char *where, struct diag *diag);
 void options_destroy(struct options *options); /* accepts a zeroed one */
 
+/* Is it a closed list, in small letters? */
+bool option_is_choice(const char *arg);
 bool options_have(const struct options *options, const char *name);
 /* The value, or NULL when not given.  Naming an option that no table has is a bug of ours. */
 const char *options_get(const struct options *options, const char *name);
