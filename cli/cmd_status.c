@@ -69,9 +69,11 @@ print_problem(const json_t *problem)
 {
     size_t i;
     json_t *fix;
-    const char *member = json_text(problem, "member");
+    const char *member = json_text(problem, "member"), *text = json_text(problem, "text");
+    if (strncmp(text, member, strlen(member)) == 0)
+        member = ""; /* the text begins with it */
     printf("  %s %s%s%s: %s\n", json_text(problem, "severity"), json_text(problem, "code"),
-           member[0] != '\0' ? " " : "", member, json_text(problem, "text"));
+           member[0] != '\0' ? " " : "", member, text);
     json_array_foreach (json_object_get(problem, "fix"), i, fix) {
         printf("    do: %s\n", json_string_value(fix) != NULL ? json_string_value(fix) : "");
     }
