@@ -1,5 +1,6 @@
 #include "tests/unit/mem_blob.h"
 
+#include <isa-l/crc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -117,9 +118,5 @@ mem_blob_after_cut(struct mem_blob *blob, struct rng *rng)
 uint64_t
 mem_blob_hash(const struct mem_blob *blob)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    const uint64_t *words = (const uint64_t *)(const void *)blob->bytes;
-    for (uint64_t i = 0; i < blob->blob.size_bytes / sizeof(*words); i++)
-        hash = (hash ^ words[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    return crc32_iscsi(blob->bytes, (int)blob->blob.size_bytes, UINT32_MAX);
 }
