@@ -68,9 +68,13 @@ fill_members(uint64_t seed)
     struct rng rng;
     rng_seed(&rng, seed);
     for (uint32_t i = 0; i < set.count; i++) {
-        for (uint64_t at = 0; at < set.blobs[i]->size_bytes; at += KIB(4))
-            rng_fill(&rng, set.mem[i]->bytes + at, 64);
-        memcpy(set.mem[i]->durable, set.mem[i]->bytes, set.blobs[i]->size_bytes);
+        uint8_t *front = set.mem[i]->bytes;
+        uint8_t *back = front + set.blobs[i]->size_bytes - MEM_EDGE_BYTES;
+        for (uint64_t at = 0; at < MEM_EDGE_BYTES; at += KIB(4)) {
+            rng_fill(&rng, front + at, 64);
+            rng_fill(&rng, back + at, 64);
+        }
+        rng_fill(&rng, front + MIB(8), KIB(64)); /* and some in the middle */
     }
 }
 
@@ -85,7 +89,7 @@ static bool
 unchanged(void)
 {
     for (uint32_t i = 0; i < set.count; i++)
-        if (set.hashes[i] != mem_blob_hash(set.mem[i]))
+        if (set.mem[i]->data_written || set.hashes[i] != mem_blob_hash(set.mem[i]))
             return false;
     return true;
 }
