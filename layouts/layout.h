@@ -70,7 +70,7 @@ struct geometry {
     uint32_t parity_count; /* 0, 1, 2 */
     uint32_t tolerance;    /* members that may fail in the worst case */
     uint64_t stripe_bytes; /* data bytes of a row: dev_info.optimal_bytes */
-    uint64_t row_count;    /* rows on a member (RAID0: of the longest) */
+    uint64_t row_count;    /* how many rows band_of_row() knows; RAID0: of the longest member */
     uint32_t zone_count;   /* RAID0 */
     struct zone zones[ZONES_MAX];
     uint32_t near_copies, far_copies; /* RAID10 */
@@ -79,9 +79,10 @@ struct geometry {
     uint64_t far_stride_rows;
 };
 
-/* Check the free fields and fill the derived ones.  -EINVAL with *diag: E_GEOMETRY,
- * E_LAYOUT_UNKNOWN (research/md.md 2.6: near > 1 with offset when n mod near != 0 is refused, too),
- * E_LEVEL_UNKNOWN. */
+/* Check the free fields and fill the derived ones; RAID1's chunk_bytes is set to 64 KiB, and
+ * role_bytes of all levels but RAID0 to member_bytes.  RAID0 layout 0 (md did not record it) is
+ * accepted when both maps agree.  -EINVAL with *diag: E_GEOMETRY, E_LEVEL_UNKNOWN,
+ * E_LAYOUT_UNKNOWN (also RAID10 layouts whose copies would collide: research/md.md 2.6). */
 MUST_CHECK int geometry_init(struct geometry *geometry, struct diag *diag);
 
 const char *level_name(enum raid_level level);              /* "raid5" */
@@ -98,8 +99,9 @@ struct band {
     uint64_t len_bytes;       /* in each data role */
     uint32_t data_first;      /* first data index of the row (0 .. data_count-1) */
     uint32_t data_count;      /* consecutive data indexes covered, >= 1; mirrors and RAID0: 1 */
-    /* Range to lock against others, in a space of the layout's choosing: two operations whose
-     * redundancy overlaps have overlapping lock ranges.  len 0: needs no lock (RAID0). */
+    /* Range to lock against others: two operations whose redundancy overlaps have overlapping
+     * lock ranges.  The space is md's bitmap and resync space: member offsets for RAID4/5/6,
+     * array offsets for RAID1/10.  len 0: needs no lock (RAID0). */
     uint64_t lock_off, lock_len;
 };
 
@@ -110,8 +112,8 @@ struct band_iter {
     uint64_t off_bytes, end_bytes; /* what is left of the range */
     uint64_t piece_max_bytes;
     /* private to layouts/ */
-    uint64_t stripe_off, stripe_end;
-    uint64_t cut[4];
+    uint64_t stripe_off, stripe_end; /* of the range's part in this stripe */
+    uint64_t cut[4];                 /* offsets in the chunk where the covered data roles change */
     uint32_t cut_count, cut_index;
 };
 void band_iter_init(struct band_iter *iter, const struct geometry *geometry, uint64_t off_bytes,
@@ -119,13 +121,19 @@ void band_iter_init(struct band_iter *iter, const struct geometry *geometry, uin
 bool band_next(struct band_iter *iter, struct band *band);
 /* Array offset of the k-th data piece of a band, k < band.data_count. */
 uint64_t band_data_off(const struct geometry *geometry, const struct band *band, uint32_t k);
+/* The role whose PLAN_NEW and PLAN_OLD slots hold the k-th data piece: its data role; for mirrors
+ * the lowest role that has a copy. */
+uint32_t band_data_role(const struct geometry *geometry, const struct band *band, uint32_t k);
 
-/* All of rows [row, row+count) as one band: every data role, whole chunks (count 1) -- for resync.
- * For mirrors: the array range that starts at member offset row*chunk of the first copy. */
+/* Row `row` < row_count as one band, for resync: every data role, whole chunks.  row*chunk_bytes
+ * is a position in md's resync space, so a row of a mirror is one chunk of array bytes (RAID1: the
+ * last may be shorter; RAID10: row_count is the number of array chunks).  False: no such row. */
 bool band_of_row(const struct geometry *geometry, uint64_t row, struct band *band);
 
 /* Rows wholly inside [off, off+len): their member range is the same on every role, so one ZERO or
- * TRIM per member does it.  False when there are none (RAID10 far: never; RAID0: inside a zone). */
+ * TRIM per member does it.  RAID0: the rows of the first zone that has any inside.  RAID1: the
+ * range shrunk to whole blocks.  False when there are none (RAID10 far, and near when the roles
+ * are not a multiple of the copies: never). */
 struct row_range {
     uint64_t array_off_bytes, array_len_bytes;
     uint64_t member_off_bytes, member_len_bytes; /* from data_offset, on each role in `roles` */
@@ -135,7 +143,8 @@ struct row_range {
 bool rows_inside(const struct geometry *geometry, uint64_t off_bytes, uint64_t len_bytes,
                  struct row_range *rows);
 
-/* Where one array byte lives: for tests, explain, inspect.  Copies or the single data place. */
+/* Where one array byte lives: for tests, explain, inspect.  Copies or the single data place.
+ * Returns how many there are, and fills the first `max`; the first copy comes first. */
 struct place {
     uint32_t role;
     uint64_t member_off_bytes;
@@ -152,5 +161,6 @@ void row_roles(const struct geometry *geometry, uint64_t row, struct row_roles *
 
 /* Can the array be served with these roles? (RAID10: a copy of every block; RAID0: all.) */
 bool layout_enough(const struct geometry *geometry, uint64_t available_roles);
-/* How many more members may fail, whichever they are, given those available now. */
+/* How many more members may fail, whichever they are, given those available now; 0 as well when
+ * they are not enough. */
 uint32_t layout_survivable(const struct geometry *geometry, uint64_t available_roles);

@@ -29,21 +29,26 @@ MUST_CHECK int sim_member_create(struct sim_member **out, struct loop *loop,
 void sim_member_destroy(struct sim_member *member);
 /* A fresh device over it; at most one open at a time.  Fails requests with -ENODEV while gone. */
 MUST_CHECK int sim_member_open(struct sim_member *member, struct dev **out);
-/* Synchronous access to what is durable (when powered off) or visible (when on). */
+/* Synchronous access to what a read would see; after a power cut that is what is durable.  Writes
+ * go to the cache like any other until the blob's flush.  May be used while a device is open. */
 MUST_CHECK int sim_member_blob(struct sim_member *member, struct blob **out);
 
 /* All members of one machine lose power at the same instant: call for each.  Requests in flight
- * never complete: their done() is not called and the caller drops them with their array. */
+ * never complete: their done() is not called and the caller drops them with their array, after
+ * this call (the memory of writes in flight is read here).  The device is dead: it swallows what is
+ * submitted to it, may be closed or forgotten, and a new one may be opened: the power is on again.
+ */
 void sim_member_power_cut(struct sim_member *member);
 /* Only the process died: the caches and completed writes stay, writes in flight may or may not
  * have happened (whole sectors). */
 void sim_member_process_kill(struct sim_member *member);
 void sim_member_vanish(struct sim_member *member); /* -ENODEV from now on, in-flight ones too */
 void sim_member_return(struct sim_member *member);
-/* Sectors of [off, off+len) answer -EIO to reads until they are written. */
+/* Sectors of [off, off+len) answer -EIO to reads until they are written; bytes of it are inverted.
+ * What was in the cache there becomes durable before. */
 void sim_member_latent_error(struct sim_member *member, uint64_t off_bytes, uint64_t len_bytes);
 void sim_member_flip(struct sim_member *member, uint64_t off_bytes, uint64_t len_bytes);
-/* Fail the next `count` writes (or flushes) with -EIO. */
+/* Fail the next `count` writes (or flushes) with -EIO. A failed write may have happened in part. */
 void sim_member_fail_writes(struct sim_member *member, uint32_t count);
 void sim_member_fail_flushes(struct sim_member *member, uint32_t count);
 

@@ -33,9 +33,11 @@ MUST_CHECK int member_dev_open(struct dev **out, struct io_context *context,
                                const struct member_open *how, struct diag *diag);
 /* Path part of a spec (points into it). */
 const char *member_spec_path(const char *spec);
-/* Same rules of exclusion, for metadata acts (create, inspect...). io/blob_file.c */
+/* Same rules of exclusion, for metadata acts (create, assemble...). Opened read-only it excludes
+ * nobody and nobody excludes it, so that a running array can be looked at.  io/blob_file.c */
 struct blob;
 MUST_CHECK int blob_file_open(struct blob **out, const char *path, bool read_only,
                               struct diag *diag);
-/* A blob over a descriptor that stays the caller's. */
+/* A blob over a descriptor that stays the caller's, opened without O_DIRECT and kept at its
+ * position. */
 MUST_CHECK int blob_fd_open(struct blob **out, int fd, const char *path, struct diag *diag);

@@ -17,7 +17,8 @@ struct candidate {
     struct super super;
     bool has_area;
     struct area area;
-    bool super_from_backup; /* the superblock came from the sr5 area */
+    bool super_from_backup;  /* the superblock came from the sr5 area; then it counts as dirty */
+    uint32_t bitmap_version; /* 3..6; 0: no bitmap */
 };
 
 enum member_class {
@@ -48,6 +49,9 @@ struct decision {
     uint64_t listed_roles;  /* roles the freshest superblock lists as active */
     bool dirty;             /* resync_offset != MAX */
     bool complete;          /* every listed role is present */
+    /* Highest events of any candidate, used or not: the next superblock must be beyond it, so that
+     * a side that was not kept can never win later. */
+    uint64_t events_max;
 };
 
 /* For `count` candidates of one array uuid.  0; or -EINVAL with *diag when nothing can be made of
@@ -55,4 +59,7 @@ struct decision {
  * wins a divergence, or NULL. */
 MUST_CHECK int decide(const struct candidate *const *candidates, uint32_t count, const char *keep,
                       struct decision *decision, struct diag *diag);
+/* Written by a `create` that was cut off before it was complete, and nothing has happened since.
+ * (An array counts as made as soon as one of its members says so.) */
+bool candidate_unfinished(const struct candidate *candidate);
 const char *member_class_name(enum member_class class);

@@ -1,8 +1,7 @@
 /* What lies where on a member that sr5 creates, and what room an md member has. Pure. */
 #pragma once
 
-#include "engine/base/diag.h"
-#include "engine/base/units.h"
+#include "engine/meta/super.h"
 
 struct region {
     uint64_t super_off, bitmap_off, bitmap_space;
@@ -16,3 +15,7 @@ struct region {
 /* For a new member; smallest usable is 16 MiB. -ENOSPC with E_MEMBER_SHORT. chunk 0: mirrors. */
 MUST_CHECK int region_choose(uint64_t device_bytes, uint64_t chunk_bytes, struct region *region,
                              struct diag *diag);
+/* What a member made by md has room for, by its (decoded, sane) superblock: area_bytes 0 when the
+ * gap between md's metadata and the data does not reach the place of the area; log_bytes 0 when
+ * there is no room for a log.  Writes nothing, promises nothing: md may take the gap later. */
+void region_of_super(const struct super *super, struct region *region);

@@ -89,6 +89,9 @@ enum super_verdict super_decode(const uint8_t raw[SUPER_BYTES], uint32_t minor, 
 uint32_t super_encode(const struct super *super, uint32_t logical_bytes, uint8_t raw[SUPER_BYTES]);
 /* This member's role by its own table: roles[dev_number]. */
 uint16_t super_role(const struct super *super);
+/* Clear the partial parity log's feature and place.  Every superblock that sr5 writes goes through
+ * this: a log that we do not maintain must not be replayed (docs/on-disk-format.md). */
+void super_drop_ppl(struct super *super);
 /* uuid as md prints it: four groups of eight hex digits joined by ':'; out of 36 bytes. */
 void super_uuid_text(const uint8_t uuid[16], char out[36]);
 bool super_uuid_parse(const char *text, uint8_t uuid[16]); /* with or without separators */
