@@ -86,6 +86,7 @@ flags_reach_the_device(void)
     CU_ASSERT_EQUAL(fx.ram.last_flags, 0);
     CU_ASSERT_EQUAL(client_do(&fx, NBD_CMD_WRITE_ZEROES, NBD_CMD_FLAG_NO_HOLE, 0, 512, NULL), 0);
     CU_ASSERT_EQUAL(fx.ram.last_flags, REQ_NO_HOLE);
+    fx.ram.slow_zero = true;
     CU_ASSERT_EQUAL(client_do(&fx, NBD_CMD_WRITE_ZEROES, NBD_CMD_FLAG_FAST_ZERO, 0, 512, NULL),
                     NBD_ENOTSUP);
     CU_ASSERT_EQUAL(client_do(&fx, NBD_CMD_TRIM, NBD_CMD_FLAG_FUA, 0, (uint32_t)MIB(80), NULL), 0);
