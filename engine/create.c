@@ -359,6 +359,7 @@ add_members(struct creation *c)
 static int
 zero_data(struct creation *c)
 {
+    write_set_undo_wipes(&c->set);
     CLEANUP_FREE uint8_t *zeroes = calloc(1, ZERO_PIECE);
     if (zeroes == NULL)
         return diag_set(c->diag, DIAG_FAILED, "E_MEMORY", -ENOMEM, "not enough memory");

@@ -225,6 +225,26 @@ init_zero_leaves_nothing_of_before(void)
                       set.mem[i]->bytes[at] == 0);
 }
 
+/* What was overwritten with zeroes is gone: its signatures do not come back when a later write
+ * fails, or the members would claim to hold data that they no longer have. */
+static void
+init_zero_that_fails_later_brings_no_signature_back(void)
+{
+    struct create_options options = options_of(RAID5);
+    options.init = INIT_ZERO;
+    set_of(3, SMALL);
+    CU_ASSERT_EQUAL_FATAL(create(&options, 0), 0);
+    uint64_t operations = faults.operations;
+    set_of(3, SMALL);
+    fill_members(7);
+    faults.fail_at = operations; /* the last flush */
+    CU_ASSERT(create(&options, 0) < 0);
+    CU_ASSERT(strstr(set.diag.message, "is lost") != NULL);
+    for (uint32_t i = 0; i < 3; i++)
+        for (uint64_t at = 0; at < SUPER_BYTES; at++)
+            CU_ASSERT_EQUAL_FATAL(set.mem[i]->bytes[KIB(4) + at], 0);
+}
+
 static void
 unequal_members_of_raid0_give_all_they_have(void)
 {
@@ -496,6 +516,7 @@ mdadm_reads_what_create_wrote(void)
 
 SUITE_MAIN("create", T(every_level_is_complete_after_create),
            T(members_known_to_be_zero_are_in_sync), T(init_zero_leaves_nothing_of_before),
+           T(init_zero_that_fails_later_brings_no_signature_back),
            T(unequal_members_of_raid0_give_all_they_have), T(spares_are_spares),
            T(a10_the_sum_of_rows_is_raw), T(what_makes_no_sense_is_refused_unchanged),
            T(unfit_members_are_refused_unchanged),
