@@ -95,7 +95,9 @@ def case_A1_create_instead_of_start_is_refused():
     paths = members(place, 3)
     uuid = sr5("create", "tank", *paths, "--level", "5", "--size-each", "20M").json["uuid"]
     with Daemon("--members", place) as daemon:
-        run("nbdsh", "-u", daemon.uri(), "-c", "h.pwrite(b'precious' * 512, 1 << 20)")
+        with open(f"{TMP}/A1.data", "wb") as f:
+            f.write(b"precious" * 512)
+        daemon.sr5("cp", f"{TMP}/A1.data", "tank:1M")
     answer = refused(paths, "E_MEMBER_OF_ARRAY", "create", "tank", *paths, "--level", "5")
     assert "tank" in answer.json["message"] and uuid[:8] in " ".join(answer.json["fix"]), answer
     refused(paths, "E_MEMBER_OF_ARRAY", "create", "other", *paths, "--level", "5", "--overwrite-array=00000000")

@@ -55,7 +55,8 @@ def completion_is_what_the_table_says():
 def complete(*words):
     script = (f". {ROOT}/cli/sr5.bash-completion; COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _sr5;"
               'printf "%s\\n" "${COMPREPLY[@]}"')
-    return run("bash", "-c", script).split()
+    done = subprocess.run(["bash", "-c", script], capture_output=True, cwd=TMP, stdin=subprocess.DEVNULL)
+    return done.stdout.decode().split()
 
 
 def completion_completes_verbs_options_and_values():
