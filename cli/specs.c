@@ -54,10 +54,13 @@ add_folder(struct specs *specs, const char *text, size_t prefix_len, const char 
 {
     struct dirent **entries;
     int count = scandir(folder, &entries, visible, alphasort);
+    int folder_len = (int)strlen(folder);
+    while (folder_len > 1 && folder[folder_len - 1] == '/')
+        folder_len--;
     for (int i = 0; i < count; i++) {
         char path[PATH_MAX];
         struct stat st;
-        int len = snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
+        int len = snprintf(path, sizeof(path), "%.*s/%s", folder_len, folder, entries[i]->d_name);
         if (len > 0 && (size_t)len < sizeof(path) && stat(path, &st) == 0 &&
             (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)))
             add_behind(specs, text, prefix_len, path);
@@ -89,13 +92,16 @@ char *
 specs_absolute(const char *spec)
 {
     const char *path = member_spec_path(spec);
+    int prefix_len = (int)(path - spec);
     char folder[PATH_MAX];
     char *out = NULL;
     int len;
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
     if (path[0] == '/' || getcwd(folder, sizeof(folder)) == NULL)
         len = asprintf(&out, "%s", spec);
     else
-        len = asprintf(&out, "%.*s%s/%s", (int)(path - spec), spec, folder, path);
+        len = asprintf(&out, "%.*s%s/%s", prefix_len, spec, folder, path);
     check_ge(len + 1, 1);
     return out;
 }

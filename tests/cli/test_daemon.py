@@ -364,7 +364,7 @@ def stdio_serves_one_client_and_ends():
     place, _, _ = array("stdio", "5", 3)
     file = data("stdio.data", MIB)
     serve = ["[", SR5D, "--stdio", "--members", place, "]"]
-    info = json.loads(run("nbdinfo", "--json", *serve))["exports"][0]
+    info = json.loads(run("nbdinfo", "--json", "--", *serve))["exports"][0]
     assert info["export-size"] > 0, info
     client = nbd.NBD()
     client.connect_command(serve[1:-1])
