@@ -86,7 +86,8 @@ found_matches(const struct found_array *found, const struct start_request *reque
     bool matches = false;
     specs_expand(&wanted, request->paths[i]);
     for (uint32_t m = 0; m < found->member_count; m++)
-        matches = matches || specs_have(&wanted, found->members[m]->spec);
+        for (uint32_t w = 0; w < wanted.count && !matches; w++)
+            matches = specs_same_file(wanted.list[w], found->members[m]->spec);
     specs_destroy(&wanted);
     return matches;
 }

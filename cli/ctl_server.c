@@ -276,7 +276,7 @@ listen_at(struct ctl_server *server, struct diag *diag)
     server->listener.fd = fd;
     mode_t mask = umask(0177);
     int err = fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-                      listen(fd, CLIENTS_MAX) < 0
+                      listen(fd, SOMAXCONN) < 0
                   ? -errno
                   : 0;
     umask(mask);

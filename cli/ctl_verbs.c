@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "engine/base/msg.h"
 
@@ -257,18 +256,6 @@ run_stop(struct arrays *arrays, struct ctl_call *call, const json_t *args)
 /* ---- members -----------------------------------------------------------------------------------
  */
 
-/* Do two paths lead to one file or device? */
-static bool
-same_file(const char *a, const char *b)
-{
-    struct stat st_a, st_b;
-    if (stat(a, &st_a) < 0 || stat(b, &st_b) < 0)
-        return false;
-    if (S_ISBLK(st_a.st_mode) && S_ISBLK(st_b.st_mode))
-        return st_a.st_rdev == st_b.st_rdev;
-    return st_a.st_dev == st_b.st_dev && st_a.st_ino == st_b.st_ino;
-}
-
 /* By role, id, or path; any path that leads to the member. */
 static int
 find_member(struct entry *entry, const json_t *args, const char *text, uint32_t *index,
@@ -282,7 +269,7 @@ find_member(struct entry *entry, const json_t *args, const char *text, uint32_t 
     check(status != NULL);
     array_status(entry->array, status);
     for (uint32_t i = 0; err < 0 && i < status->member_count; i++)
-        if (same_file(status->members[i].path, path)) {
+        if (specs_same_file(status->members[i].path, path)) {
             *index = i;
             err = 0;
         }

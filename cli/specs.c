@@ -106,6 +106,19 @@ specs_absolute(const char *spec)
     return out;
 }
 
+bool
+specs_same_file(const char *a, const char *b)
+{
+    struct stat st_a, st_b;
+    if (strcmp(a, b) == 0)
+        return true;
+    if (stat(member_spec_path(a), &st_a) < 0 || stat(member_spec_path(b), &st_b) < 0)
+        return false;
+    if (S_ISBLK(st_a.st_mode) && S_ISBLK(st_b.st_mode))
+        return st_a.st_rdev == st_b.st_rdev;
+    return st_a.st_dev == st_b.st_dev && st_a.st_ino == st_b.st_ino;
+}
+
 void
 specs_destroy(struct specs *specs)
 {

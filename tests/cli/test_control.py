@@ -19,8 +19,8 @@ class Line:
 
     def __init__(self, daemon):
         self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(daemon.control)  # waits where the queue is full
         self.socket.settimeout(20)
-        self.socket.connect(daemon.control)
         self.file = self.socket.makefile("rb")
 
     def send(self, data):

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# tests/run: limit 400
 """sr5 create, inspect and scan: answers, refusals that change nothing (P4), cases of section A.
 
     test_create.py [TEXT]      only cases whose sentence contains TEXT

@@ -117,7 +117,7 @@ static int
 parse(struct options *options, const char *const *args, uint32_t count)
 {
     struct diag diag;
-    char *copies[8];
+    char *copies[8] = {NULL};
     for (uint32_t i = 0; i < count; i++)
         copies[i] = strdup(args[i]);
     *options = (struct options){.tables = {table}};
