@@ -458,7 +458,7 @@ mdadm_reads_what_create_wrote(void)
     }
     for (size_t k = 0; k < SHAPE_COUNT; k++) {
         struct create_options options = options_of(shapes[k].level);
-        char path[] = "/tmp/sr5-create-XXXXXX", command[160], line[256], all[8192] = "";
+        char path[] = "/tmp/sr5-create-XXXXXX", command[256], line[256], all[8192] = "";
         set_of(shapes[k].members, SMALL);
         memset(set.zeroed, 1, sizeof(set.zeroed));
         CU_ASSERT_EQUAL_FATAL(create(&options, 0), 0);
@@ -480,9 +480,9 @@ mdadm_reads_what_create_wrote(void)
         CU_ASSERT(strstr(all, "Device Role : Active device 1") != NULL);
         snprintf(line, sizeof(line), "Array Size : %" PRIu64 " KiB",
                  set.result.geometry.array_bytes / 1024);
-        CU_ASSERT(strstr(all, line) != NULL);
-        if (shapes[k].level != RAID0)
-            CU_ASSERT(strstr(all, "0 dirty (0.0%)") != NULL);
+        bool redundant = shapes[k].level != RAID0; /* of RAID 0 mdadm says neither */
+        CU_ASSERT(!redundant || strstr(all, line) != NULL);
+        CU_ASSERT(!redundant || strstr(all, "0 dirty (0.0%)") != NULL);
         close(fd);
         unlink(path);
     }
