@@ -273,8 +273,7 @@ answer_at_once(struct array *array, struct req *req, int *err)
     if (req->op == REQ_FLUSH)
         return false;
     if (req->op == REQ_ZERO && (req->flags & REQ_FAST_ZERO) &&
-        (!array->can_zero ||
-         !rows_inside(&array->geometry, req->off_bytes, req->len_bytes, &rows)))
+        (!array->can_zero || !rows_inside(&array->geometry, req->off_bytes, req->len_bytes, &rows)))
         *err = -EOPNOTSUPP;
     return *err != 0 || req->op == REQ_CACHE || req->len_bytes == 0 ||
            (req->op == REQ_TRIM && !array->can_zero);

@@ -10,6 +10,7 @@
  *      INTENT    the bitmap bits are durable (I1)                          W Z
  *      READ      old contents, or the client's data                     R  W   S
  *      COMPUTE   merge ragged client data, sums; copy out               R  W   S
+ *      REPAIR    what could not be read is written again (P6)           R*
  *      WRITE     data and redundancy, on every member of each role         W Z S
  *      RECORD    who missed it is durable on the survivors (I11)           W Z S
  *      JUDGE     are the bytes computable from the survivors?              W Z S
@@ -44,6 +45,7 @@ enum op_stage {
     OP_INTENT,
     OP_READ,
     OP_COMPUTE,
+    OP_REPAIR,
     OP_WRITE,
     OP_RECORD,
     OP_JUDGE,
@@ -100,8 +102,8 @@ lock(struct stripe_op *op)
     if (op->sync_len_bytes == 0 || op->locked)
         return true;
     op->locked = true;
-    return range_lock_acquire(&op->array->locks, &op->lock, op->sync_off_bytes,
-                              op->sync_len_bytes, lock_granted);
+    return range_lock_acquire(&op->array->locks, &op->lock, op->sync_off_bytes, op->sync_len_bytes,
+                              lock_granted);
 }
 
 /* Mirrors whose copies agree: read where the head is, or where the queue is shortest. */
@@ -165,8 +167,8 @@ sync_targets(const struct stripe_op *op)
         return targets;
     }
     struct place places[MEMBERS_MAX];
-    uint32_t count = layout_places(input->geometry, input->band.array_off_bytes, places,
-                                   MEMBERS_MAX);
+    uint32_t count =
+        layout_places(input->geometry, input->band.array_off_bytes, places, MEMBERS_MAX);
     for (uint32_t i = 0; i < count; i++)
         targets |= mask_of(places[i].role) & input->writable;
     uint64_t sources = targets & input->readable;
@@ -188,11 +190,11 @@ make_plan(struct stripe_op *op)
     return plan_sync(&op->input, sync_targets(op), &op->plan);
 }
 
-/* A read that has to compute needs the stripe to itself; scratch is not held yet (S1). */
+/* A read that has to compute or repair needs the stripe to itself; scratch is not held yet (S1). */
 static bool
 needs_lock_now(const struct stripe_op *op)
 {
-    return !op->locked && op->array->redundant && op->plan.sum_count != 0;
+    return !op->locked && op->array->redundant && (op->plan.sum_count != 0 || op->bad_main != 0);
 }
 
 static bool
@@ -221,8 +223,7 @@ mark_intent(struct stripe_op *op)
 static bool
 plan_again(struct stripe_op *op)
 {
-    if (!op->failed_read &&
-        (op->kind == STRIPE_READ || op->generation == op->array->generation))
+    if (!op->failed_read && (op->kind == STRIPE_READ || op->generation == op->array->generation))
         return false;
     stripe_memory_put(op);
     op->stage = op->locked ? OP_PLAN : OP_LOCK;
@@ -286,7 +287,7 @@ stripe_op_step(struct stripe_op *op)
 {
     for (;;) {
         switch ((enum op_stage)op->stage++) { /* advance first: children may complete at once */
-        case OP_LOCK: /* I4 */
+        case OP_LOCK:                         /* I4 */
             if (!lock(op))
                 return;
             break;
@@ -320,8 +321,13 @@ stripe_op_step(struct stripe_op *op)
                 break;
             count_method(op);
             stripe_memory_compute(op);
-            if (op->kind == STRIPE_READ)
-                op->stage = OP_FINISH;
+            break;
+        case OP_REPAIR: /* P6 */
+            if (op->kind != STRIPE_READ)
+                break;
+            op->stage = OP_FINISH;
+            if (op->bad_main != 0 && !stripe_io_repair(op))
+                return;
             break;
         case OP_WRITE:
             if (!(op->kind == STRIPE_ZERO_ROWS ? stripe_io_zero_rows(op) : stripe_io_write(op)))

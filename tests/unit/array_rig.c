@@ -7,6 +7,7 @@
 #define SUPER_OFF   4096u
 #define BITMAP_OFF  8192u
 #define BITMAP_UNIT KIB(16)
+#define BBLOG_OFF   32768u
 
 /* ---- a blob over memory ---------------------------------------------------------------------- */
 
@@ -57,6 +58,21 @@ write_member_metadata(struct rig *rig, uint32_t i)
         super.roles[k] = k < config->member_count ? (uint16_t)k : SUPER_ROLE_SPARE;
     memset(super.array_uuid, 0xa5, 16);
     memset(super.device_uuid, (int)(0x10 + i), 16);
+    if (i >= config->member_count) {
+        super.features |= SUPER_REPLACEMENT | SUPER_RECOVERY;
+        super.recovery_offset_sectors = config->replacement_frontier_bytes / SECTOR_BYTES;
+    }
+    if (config->replacement_frontier_bytes != 0)
+        super.roles[config->member_count] = (uint16_t)config->replaced_role;
+    if (config->bad_len_bytes != 0 && i == 0) {
+        super.features |= SUPER_BAD_BLOCKS;
+        super.bblog_offset_sectors = (BBLOG_OFF - SUPER_OFF) / SECTOR_BYTES;
+        super.bblog_sectors = 8;
+        memset(rig->memory[i] + BBLOG_OFF, 0xff, 4096);
+        uint64_t entry = (rig->data_off_bytes + config->bad_off_bytes) / SECTOR_BYTES << 10 |
+                         config->bad_len_bytes / SECTOR_BYTES;
+        memcpy(rig->memory[i] + BBLOG_OFF, &entry, sizeof(entry));
+    }
     if (config->bitmap) {
         super.features |= SUPER_BITMAP;
         super.bitmap_offset_sectors = (BITMAP_OFF - SUPER_OFF) / SECTOR_BYTES;
@@ -106,7 +122,8 @@ rig_init(struct rig *rig, const struct rig_config *config)
     rng_seed(&rig->rng, config->seed);
     rig->data_off_bytes = config->area ? MIB(2) : KIB(64);
     rig->member_bytes = rig->data_off_bytes + config->data_bytes + KIB(64);
-    for (uint32_t i = 0; i < config->member_count; i++) {
+    rig->member_count = config->member_count + (config->replacement_frontier_bytes != 0);
+    for (uint32_t i = 0; i < rig->member_count; i++) {
         rig->memory[i] = aligned_alloc(4096, rig->member_bytes);
         check(rig->memory[i] != NULL);
         memset(rig->memory[i], 0, rig->member_bytes);
@@ -118,7 +135,7 @@ void
 rig_destroy(struct rig *rig)
 {
     check(rig->array == NULL);
-    for (uint32_t i = 0; i < rig->config.member_count; i++)
+    for (uint32_t i = 0; i < rig->member_count; i++)
         free(rig->memory[i]);
     free(rig->model);
     loop_destroy(rig->loop);
@@ -132,7 +149,7 @@ rig_open(struct rig *rig, uint64_t missing)
     static struct probe probes[RIG_MEMBERS_MAX];
     const struct candidate *candidates[RIG_MEMBERS_MAX] = {0};
     uint32_t member_of[RIG_MEMBERS_MAX], count = 0;
-    for (uint32_t i = 0; i < rig->config.member_count; i++) {
+    for (uint32_t i = 0; i < rig->member_count; i++) {
         if (missing & (UINT64_C(1) << i))
             continue;
         struct mem_blob blob = {.blob = {.ops = &mem_blob_ops,
@@ -295,7 +312,7 @@ reads_back(struct rig *rig, uint64_t missing)
 bool
 rig_survives_all_losses(struct rig *rig, uint64_t missing)
 {
-    uint32_t n = rig->config.member_count;
+    uint32_t n = rig->member_count;
     bool ok = true;
     struct geometry geometry;
     bool read_only = rig->read_only;
@@ -330,9 +347,15 @@ alarm_fired(struct loop_timer *timer)
 }
 
 void
-rig_run_ms(struct rig *rig, uint64_t ms)
+rig_run_us(struct rig *rig, uint64_t us)
 {
     struct alarm alarm = {.timer.fired = alarm_fired};
-    loop_timer_set(rig->loop, &alarm.timer, loop_now_ns(rig->loop) + ms * MS_NS);
+    loop_timer_set(rig->loop, &alarm.timer, loop_now_ns(rig->loop) + us * 1000);
     check_eq(loop_run_until(rig->loop, &alarm.fired), 0);
+}
+
+void
+rig_run_ms(struct rig *rig, uint64_t ms)
+{
+    rig_run_us(rig, ms * 1000);
 }

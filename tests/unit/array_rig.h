@@ -14,8 +14,13 @@ struct rig_config {
     uint64_t data_bytes; /* of each member */
     uint32_t logical_bytes;
     bool bitmap, area;
-    bool dirty;         /* resync offset 0: nothing is known to be in sync */
+    bool dirty; /* resync offset 0: nothing is known to be in sync */
     uint64_t seed;
+    /* A replacement for that role, as one member more, in sync below the offset.  0 bytes: none. */
+    uint32_t replaced_role;
+    uint64_t replacement_frontier_bytes;
+    /* Member 0 has a bad range in its md log (from the start of its data).  0 bytes: none. */
+    uint64_t bad_off_bytes, bad_len_bytes;
 };
 
 struct rig {
@@ -24,6 +29,7 @@ struct rig {
     struct loop *loop;
     struct rng rng;
     uint8_t *memory[RIG_MEMBERS_MAX]; /* the members' contents */
+    uint32_t member_count;            /* a replacement included */
     uint64_t member_bytes, data_off_bytes;
     struct mem_dev *devs[RIG_MEMBERS_MAX]; /* NULL: not open */
     struct array *array;
@@ -54,4 +60,5 @@ uint64_t rig_mismatches(struct rig *rig, uint64_t off, uint64_t len);
 /* Reads everything with each tolerated set of `extra` more members missing (read-only); false and
  * a line on stderr when some byte differs from the model.  The array must be stopped. */
 bool rig_survives_all_losses(struct rig *rig, uint64_t missing);
+void rig_run_us(struct rig *rig, uint64_t us);
 void rig_run_ms(struct rig *rig, uint64_t ms);

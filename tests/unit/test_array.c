@@ -42,7 +42,8 @@ config_of(const struct shape *shape, uint64_t seed)
     };
 }
 
-/* ---- several requests in flight ---------------------------------------------------------------- */
+/* ---- several requests in flight ----------------------------------------------------------------
+ */
 
 #define IN_FLIGHT 8
 
@@ -107,7 +108,7 @@ fill_slot(struct storm *storm, struct slot *slot)
     }
     if (!range_free(storm, off, len))
         return;
-    static const enum req_op ops[] = {REQ_READ, REQ_READ,  REQ_READ, REQ_WRITE, REQ_WRITE,
+    static const enum req_op ops[] = {REQ_READ,  REQ_READ, REQ_READ, REQ_WRITE, REQ_WRITE,
                                       REQ_WRITE, REQ_ZERO, REQ_TRIM, REQ_FLUSH, REQ_CACHE};
     enum req_op op = ops[rng_below(&rig->rng, ARRAY_LEN(ops))];
     if (op == REQ_TRIM)
@@ -227,7 +228,8 @@ every_level_gets_by_with_two_operations_and_hardly_any_scratch(void)
     storm_on_every_level(true, true, false, 512, 2);
 }
 
-/* ---- members fail ----------------------------------------------------------------------------- */
+/* ---- members fail -----------------------------------------------------------------------------
+ */
 
 static int
 fail_now_and_then(struct mem_dev *mem, const struct req *req)
@@ -277,8 +279,8 @@ storm_with_failures(const struct shape *shape, uint64_t seed, bool bitmap)
     free(status);
     CU_ASSERT_EQUAL(failed & ~victims, 0);
     if (wrong != 0)
-        fprintf(stderr, "%s seed %" PRIu64 ": %" PRIu64 " wrong, failed %" PRIx64 "\n",
-                shape->name, seed, wrong, failed);
+        fprintf(stderr, "%s seed %" PRIu64 ": %" PRIu64 " wrong, failed %" PRIx64 "\n", shape->name,
+                seed, wrong, failed);
     CU_ASSERT_EQUAL(wrong, 0);
     rig_stop(&rig);
     /* The members that failed are stale now: decide() leaves them out by itself. */
