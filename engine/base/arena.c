@@ -34,6 +34,12 @@ void
 arena_destroy(struct arena *arena)
 {
     check_eq(arena->pages_used, 0);
+    arena_abandon(arena);
+}
+
+void
+arena_abandon(struct arena *arena)
+{
     if (arena->memory != NULL) {
         unpoison(arena->memory, arena->page_count * BLOCK_BYTES);
         munmap(arena->memory, arena->page_count * BLOCK_BYTES);

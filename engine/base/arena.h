@@ -20,7 +20,8 @@ struct arena {
 
 /* bytes is rounded up to pages.  0 or -ENOMEM. */
 MUST_CHECK int arena_init(struct arena *arena, uint64_t bytes);
-void arena_destroy(struct arena *arena); /* accepts a zeroed one */
+void arena_destroy(struct arena *arena); /* accepts a zeroed one; nothing may be in use */
+void arena_abandon(struct arena *arena); /* the same, whatever is in use (simulated death) */
 /* NULL when there is no run of round_up(bytes, 4096) now.  bytes > 0.  Contents are undefined. */
 void *arena_get(struct arena *arena, uint64_t bytes);
 void arena_put(struct arena *arena, void *memory, uint64_t bytes); /* the same bytes */

@@ -22,7 +22,7 @@ hash_init(struct hash *hash, uint32_t bucket_count)
     while (rounded < bucket_count)
         rounded <<= 1;
     *hash = (struct hash){.bucket_count = rounded};
-    hash->buckets = calloc(rounded, sizeof(*hash->buckets));
+    hash->buckets = calloc(rounded, sizeof(struct hash_node *));
     return hash->buckets != NULL ? 0 : -ENOMEM;
 }
 

@@ -37,6 +37,12 @@ void
 pool_destroy(struct pool *pool)
 {
     check_eq(pool->in_use, 0);
+    pool_abandon(pool);
+}
+
+void
+pool_abandon(struct pool *pool)
+{
     if (pool->memory != NULL)
         unpoison(pool->memory, pool->object_bytes * pool->count);
     free(pool->memory);

@@ -85,6 +85,22 @@ a_run_that_does_not_fit_behind_the_hand_is_found_before_it(void)
 }
 
 static void
+a_run_never_reaches_beyond_the_end(void)
+{
+    start(64); /* the bit set is full: nothing behind it stops a search */
+    uint8_t *most = arena_get(&arena, 60 * BLOCK_BYTES);
+    arena_put(&arena, arena_get(&arena, 4 * BLOCK_BYTES), 4 * BLOCK_BYTES); /* the hand at 60 */
+    CU_ASSERT_EQUAL(arena.hand, 60);
+    arena_put(&arena, most, 59 * BLOCK_BYTES);
+    arena.hand = 60;
+    uint8_t *run = arena_get(&arena, 5 * BLOCK_BYTES);
+    CU_ASSERT_PTR_EQUAL(run, arena.memory);
+    arena_put(&arena, run, 5 * BLOCK_BYTES);
+    arena_put(&arena, most + 59 * BLOCK_BYTES, BLOCK_BYTES);
+    arena_destroy(&arena);
+}
+
+static void
 the_page_put_last_is_got_first(void)
 {
     start(PAGES);
@@ -190,6 +206,23 @@ impossible_sizes_are_errors(void)
 }
 
 static void
+an_arena_can_be_abandoned_with_pages_in_use(void)
+{
+    start(4);
+    CU_ASSERT_PTR_NOT_NULL(arena_get(&arena, 1));
+    arena_abandon(&arena);
+    CU_ASSERT_PTR_NULL(arena.memory);
+    arena_destroy(&arena); /* a zeroed one now */
+}
+
+static void
+destroy_in_use(void)
+{
+    if (arena_get(&arena, 1) != NULL)
+        arena_destroy(&arena);
+}
+
+static void
 put_twice(void)
 {
     void *page = arena_get(&arena, BLOCK_BYTES);
@@ -217,12 +250,13 @@ wrong_puts_are_bugs(void)
     CU_ASSERT(dies(put_twice, text, sizeof(text)));
     CU_ASSERT(dies(put_more, text, sizeof(text)));
     CU_ASSERT(dies(put_unaligned, text, sizeof(text)));
+    CU_ASSERT(dies(destroy_in_use, text, sizeof(text)));
     arena_destroy(&arena);
 }
 
 SUITE_MAIN("arena", T(every_page_can_be_had_and_no_more), T(sizes_are_rounded_up_to_pages),
            T(a_run_that_does_not_fit_behind_the_hand_is_found_before_it),
-           T(the_page_put_last_is_got_first),
+           T(a_run_never_reaches_beyond_the_end), T(the_page_put_last_is_got_first),
            T(extents_never_overlap_and_a_free_run_is_always_found),
            T(free_pages_are_poisoned_under_asan), T(impossible_sizes_are_errors),
-           T(wrong_puts_are_bugs))
+           T(an_arena_can_be_abandoned_with_pages_in_use), T(wrong_puts_are_bugs))

@@ -61,6 +61,21 @@ fixes_are_kept_in_order_as_far_as_they_fit(void)
 }
 
 static void
+a_fix_may_be_as_long_as_its_room_and_no_longer(void)
+{
+    struct diag diag;
+    char text[sizeof(diag.fix[0]) + 1];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    CU_ASSERT_EQUAL(diag_set(&diag, DIAG_FAILED, "E_USAGE", -EIO, "no"), -EIO);
+    diag_fix(&diag, "%s", text);
+    CU_ASSERT_STRING_EQUAL(diag.fix[0], "");
+    text[sizeof(text) - 2] = '\0';
+    diag_fix(&diag, "%s", text);
+    CU_ASSERT_STRING_EQUAL(diag.fix[0], text);
+}
+
+static void
 without_a_diag_only_the_error_is_returned(void)
 {
     CU_ASSERT_EQUAL(diag_set(NULL, DIAG_FAILED, "E_USAGE", -EPERM, "no"), -EPERM);
@@ -101,6 +116,7 @@ codes_are_sorted_unique_and_explained(void)
 
 SUITE_MAIN("diag", T(a_diag_holds_what_was_set_and_returns_the_error), T(a_long_message_is_cut),
            T(fixes_are_kept_in_order_as_far_as_they_fit),
+           T(a_fix_may_be_as_long_as_its_room_and_no_longer),
            T(without_a_diag_only_the_error_is_returned),
            T(a_code_that_is_not_listed_is_logged_as_our_bug),
            T(codes_are_sorted_unique_and_explained))

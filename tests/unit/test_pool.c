@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "engine/base/poison.h"
 #include "engine/base/pool.h"
 
 #include "tests/unit/dies.h"
@@ -68,6 +69,31 @@ too_much_memory_is_an_error(void)
 }
 
 static void
+free_objects_are_poisoned_under_asan(void)
+{
+    CU_ASSERT_EQUAL_FATAL(pool_init(&pool, sizeof(struct object), 2), 0);
+    struct object *object = pool_get(&pool);
+    CU_ASSERT(!poisoned(object));
+    object->numbers[8] = 1;
+    pool_put(&pool, object);
+#ifdef __SANITIZE_ADDRESS__
+    CU_ASSERT(poisoned(object));
+    CU_ASSERT(poisoned(&object->numbers[8]));
+#endif
+    pool_destroy(&pool);
+}
+
+static void
+a_pool_can_be_abandoned_with_objects_in_use(void)
+{
+    CU_ASSERT_EQUAL_FATAL(pool_init(&pool, sizeof(struct object), 2), 0);
+    CU_ASSERT_PTR_NOT_NULL(pool_get(&pool));
+    pool_abandon(&pool);
+    CU_ASSERT_PTR_NULL(pool.memory);
+    pool_destroy(&pool); /* a zeroed one now */
+}
+
+static void
 put_inside(void)
 {
     pool_put(&pool, (uint8_t *)pool_get(&pool) + 64);
@@ -110,4 +136,5 @@ wrong_puts_are_bugs(void)
 SUITE_MAIN("pool", T(a_pool_gives_out_exactly_its_objects),
            T(objects_begin_zeroed_and_come_back_as_they_were_put),
            T(an_empty_pool_and_a_zeroed_one_are_fine), T(too_much_memory_is_an_error),
+           T(free_objects_are_poisoned_under_asan), T(a_pool_can_be_abandoned_with_objects_in_use),
            T(wrong_puts_are_bugs))

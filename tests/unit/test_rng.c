@@ -47,12 +47,11 @@ below_reaches_every_value_and_no_other(void)
     for (unsigned i = 0; i < 7; i++)
         CU_ASSERT(seen[i] > 800 && seen[i] < 1200);
     CU_ASSERT_EQUAL(rng_below(&rng, 1), 0);
-    /* A limit just above half of the range: without rejection half of the values came twice as
-     * often. */
-    uint64_t limit = (UINT64_C(1) << 63) + 1, low = 0;
-    for (unsigned i = 0; i < 1000; i++)
-        low += rng_below(&rng, limit) < limit / 2;
-    CU_ASSERT(low > 400 && low < 600);
+    /* Three quarters of the range: without rejection the lowest third came half of the time. */
+    uint64_t limit = UINT64_C(3) << 62, low = 0;
+    for (unsigned i = 0; i < 3000; i++)
+        low += rng_below(&rng, limit) < limit / 3;
+    CU_ASSERT(low > 850 && low < 1150);
 }
 
 static void
