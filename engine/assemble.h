@@ -39,6 +39,13 @@ MUST_CHECK int scan_specs(struct scan *scan, const char *const *specs, uint32_t 
                           const char *keep);
 void scan_destroy(struct scan *scan);
 
+/* The geometry that a superblock describes.  role_data_sectors: data_sectors of each role (used for
+ * RAID 0 only).  -EINVAL with *diag: E_GEOMETRY, E_LAYOUT_UNKNOWN (also: an unequal RAID 0 whose
+ * layout was never recorded, where it matters). */
+MUST_CHECK int geometry_of_super(const struct super *super,
+                                 const uint64_t role_data_sectors[MEMBERS_MAX],
+                                 struct geometry *geometry, struct diag *diag);
+
 struct assemble_options {
     bool read_only;
     struct io_context *io;

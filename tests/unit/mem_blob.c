@@ -1,0 +1,125 @@
+#include "tests/unit/mem_blob.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/check.h"
+#include "engine/base/units.h"
+
+static struct mem_blob *
+self(struct blob *blob)
+{
+    return CONTAINER_OF(blob, struct mem_blob, blob);
+}
+
+static bool
+inside(const struct mem_blob *mem, size_t len, uint64_t off_bytes)
+{
+    return off_bytes <= mem->blob.size_bytes && len <= mem->blob.size_bytes - off_bytes;
+}
+
+static int
+mem_read(struct blob *blob, void *to, size_t len, uint64_t off_bytes)
+{
+    struct mem_blob *mem = self(blob);
+    if (mem->faults->cut || !inside(mem, len, off_bytes))
+        return -EIO;
+    memcpy(to, mem->bytes + off_bytes, len);
+    return 0;
+}
+
+/* Counts an operation; 0 when it may go on. */
+static int
+operation(struct mem_faults *faults)
+{
+    uint64_t number = ++faults->operations;
+    if (faults->cut_at != 0 && number >= faults->cut_at)
+        faults->cut = true;
+    return faults->cut || number == faults->fail_at ? -EIO : 0;
+}
+
+static int
+mem_write(struct blob *blob, const void *from, size_t len, uint64_t off_bytes)
+{
+    struct mem_blob *mem = self(blob);
+    int err = operation(mem->faults);
+    if (err < 0 || !inside(mem, len, off_bytes))
+        return -EIO;
+    memcpy(mem->bytes + off_bytes, from, len);
+    mem->written_low = MIN(mem->written_low, off_bytes);
+    mem->written_high = MAX(mem->written_high, off_bytes + len);
+    return 0;
+}
+
+static int
+mem_flush(struct blob *blob)
+{
+    struct mem_blob *mem = self(blob);
+    int err = operation(mem->faults);
+    if (err < 0)
+        return err;
+    if (mem->written_low < mem->written_high)
+        memcpy(mem->durable + mem->written_low, mem->bytes + mem->written_low,
+               mem->written_high - mem->written_low);
+    mem->written_low = mem->blob.size_bytes;
+    mem->written_high = 0;
+    return 0;
+}
+
+static void
+mem_close(struct blob *blob)
+{
+    struct mem_blob *mem = self(blob);
+    free(mem->bytes);
+    free(mem->durable);
+    free(mem);
+}
+
+static const struct blob_ops mem_ops = {mem_read, mem_write, mem_flush, mem_close};
+
+struct mem_blob *
+mem_blob_new(struct mem_faults *faults, uint64_t size_bytes, unsigned number)
+{
+    struct mem_blob *mem = calloc(1, sizeof(*mem));
+    check(mem != NULL);
+    mem->blob = (struct blob){
+        .ops = &mem_ops, .size_bytes = size_bytes, .logical_bytes = 512, .physical_bytes = 512};
+    snprintf(mem->blob.path, sizeof(mem->blob.path), "mem:%u", number);
+    mem->faults = faults;
+    mem->bytes = calloc(1, size_bytes);
+    mem->durable = calloc(1, size_bytes);
+    mem->written_low = size_bytes;
+    check(mem->bytes != NULL && mem->durable != NULL);
+    return mem;
+}
+
+void
+mem_blob_free(struct mem_blob *blob)
+{
+    blob_close(&blob->blob);
+}
+
+void
+mem_blob_after_cut(struct mem_blob *blob, struct rng *rng)
+{
+    for (uint64_t at = round_down(MIN(blob->written_low, blob->blob.size_bytes), SECTOR_BYTES);
+         at < blob->written_high; at += SECTOR_BYTES) {
+        uint8_t *seen = blob->bytes + at, *durable = blob->durable + at;
+        if (rng_chance(rng, 50))
+            memcpy(durable, seen, SECTOR_BYTES);
+        else
+            memcpy(seen, durable, SECTOR_BYTES);
+    }
+    blob->written_low = blob->blob.size_bytes;
+    blob->written_high = 0;
+}
+
+uint64_t
+mem_blob_hash(const struct mem_blob *blob)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    const uint64_t *words = (const uint64_t *)(const void *)blob->bytes;
+    for (uint64_t i = 0; i < blob->blob.size_bytes / sizeof(*words); i++)
+        hash = (hash ^ words[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
