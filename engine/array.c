@@ -184,5 +184,6 @@ void
 array_abandon(struct array *array)
 {
     array->ops.in_use = array->reqs.in_use = 0; /* whatever is in flight never comes back */
+    array->scratch.pages_used = 0;
     array_free(array);
 }

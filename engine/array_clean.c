@@ -18,6 +18,14 @@ enum clean_stage { CLEAN_FLUSH, CLEAN_UPDATE, CLEAN_END };
 
 static void clean_step(struct array_clean *clean);
 
+/* Does the disk say already what it would be told? */
+static bool
+says_so(const struct array *array)
+{
+    return !array->meta.active && !array->meta.want_active &&
+           array->meta.clean_resync_sectors == intent_resync_sectors(&array->intent);
+}
+
 static void
 flushed(struct flush_waiter *waiter, int err)
 {
@@ -58,6 +66,9 @@ clean_step(struct array_clean *clean)
         break;
     case CLEAN_END:
         clean->running = false;
+        if (clean->err == 0 && array->writes_in_flight == 0 && !array->resync.active &&
+            !says_so(array))
+            array_clean_idle(clean); /* called off, or resync ended meanwhile: once more */
         if (clean->done != NULL)
             clean->done(clean, clean->err);
         array_poke_stop(array);
@@ -72,9 +83,7 @@ array_clean_run(struct array_clean *clean, void (*done)(struct array_clean *clea
     check(!clean->running);
     loop_timer_cancel(&clean->idle);
     clean->done = done;
-    bool says_so = !array->meta.active && !array->meta.want_active &&
-                   array->meta.clean_resync_sectors == intent_resync_sectors(&array->intent);
-    if (array->geometry.level == RAID0 || array->read_only || says_so) {
+    if (array->geometry.level == RAID0 || array->read_only || says_so(array)) {
         if (done != NULL)
             done(clean, 0);
         return;

@@ -28,11 +28,11 @@ struct array {
     uint8_t uuid[16];
     uint64_t opened_wall_ns;
     uint64_t size_bytes;
-    uint32_t block_bytes;      /* largest logical block of a member */
-    uint32_t mem_align;        /* largest of a member */
-    uint64_t piece_max_bytes;  /* of a stripe operation */
-    bool can_zero;             /* all members can, and have not failed to */
-    bool redundant;            /* has locks, intent, superblock updates */
+    uint32_t block_bytes;     /* largest logical block of a member */
+    uint32_t mem_align;       /* largest of a member */
+    uint64_t piece_max_bytes; /* of a stripe operation */
+    bool can_zero;            /* all members can, and have not failed to */
+    bool redundant;           /* has locks, intent, superblock updates */
     bool has_parity;
 
     struct member *members;
@@ -58,7 +58,7 @@ struct array {
     struct array_clean clean;
     struct resync resync;
 
-    uint64_t in_flight; /* requests taken and not done */
+    uint64_t in_flight;                      /* requests taken and not done */
     uint64_t writes_in_flight, writes_begun; /* stripe operations that change members */
     struct array_stats stats;
 

@@ -20,7 +20,7 @@
 #define WINDOW         16      /* stripe operations of one request in flight */
 #define ZERO_ROWS_SPAN MIB(64) /* of each member, per operation: bounds how long others wait */
 
-static void pump(struct array_req *areq, uint32_t op_max);
+static void pump(struct array_req *areq, bool my_turn);
 
 /* ---- the end of a request -------------------------------------------------------------------- */
 
@@ -94,7 +94,7 @@ op_done(struct stripe_op *op)
     if (!list_empty(&array->op_waiters))
         array_wake(array);
     areq->in_flight--;
-    pump(areq, WINDOW);
+    pump(areq, false);
 }
 
 static void
@@ -201,24 +201,24 @@ may_overlap(const struct array_req *areq)
     return areq->walking || areq->req->op == REQ_READ || areq->req->op == REQ_WRITE;
 }
 
-/* Issue operations as far as the window and op_max allow; finish when all is done. */
+/* Issue operations as far as the window allows, but one only when it is this request's turn among
+ * those that wait for operations; finish when all is done. */
 static void
-pump(struct array_req *areq, uint32_t op_max)
+pump(struct array_req *areq, bool my_turn)
 {
     struct array *array = areq->array;
     if (areq->pumping || list_linked(&areq->wait_node))
         return;
-    bool my_turn = op_max == 1;
     areq->pumping = true;
     while (more(areq) && areq->in_flight < WINDOW && (areq->in_flight == 0 || may_overlap(areq))) {
         struct stripe_op *op = NULL;
-        if (op_max > 0 && (my_turn || list_empty(&array->op_waiters))) /* nobody overtakes */
+        if (my_turn || list_empty(&array->op_waiters)) /* nobody overtakes */
             op = pool_get(&array->ops);
+        my_turn = false;
         if (op == NULL) {
             list_push_back(&array->op_waiters, &areq->wait_node);
             break;
         }
-        op_max--;
         issue(areq, op);
     }
     areq->pumping = false;
@@ -248,7 +248,7 @@ begin(struct array_req *areq, struct array *array, struct req *req)
     areq->in_flight = 0;
     areq->err = 0;
     if (req->op != REQ_FLUSH) {
-        pump(areq, WINDOW);
+        pump(areq, false);
         return;
     }
     areq->flush.node = (struct list_node){0};
@@ -273,8 +273,7 @@ answer_at_once(struct array *array, struct req *req, int *err)
     if (req->op == REQ_FLUSH)
         return false;
     if (req->op == REQ_ZERO && (req->flags & REQ_FAST_ZERO) &&
-        (!array->can_zero ||
-         !rows_inside(&array->geometry, req->off_bytes, req->len_bytes, &rows)))
+        (!array->can_zero || !rows_inside(&array->geometry, req->off_bytes, req->len_bytes, &rows)))
         *err = -EOPNOTSUPP;
     return *err != 0 || req->op == REQ_CACHE || req->len_bytes == 0 ||
            (req->op == REQ_TRIM && !array->can_zero);
@@ -307,7 +306,7 @@ array_io_wake(struct array *array)
 {
     while (!list_empty(&array->op_waiters) && array->ops.in_use < array->ops.count) {
         struct list_node *node = list_pop_front(&array->op_waiters);
-        pump(CONTAINER_OF(node, struct array_req, wait_node), 1); /* one each, in turn */
+        pump(CONTAINER_OF(node, struct array_req, wait_node), true);
     }
     while (!list_empty(&array->req_waiters)) {
         struct array_req *areq = pool_get(&array->reqs);

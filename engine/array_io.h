@@ -14,7 +14,7 @@ struct array_req {
     struct band_iter iter; /* over the aligned body */
     struct band band;      /* the next one of it, when `walking` */
     bool walking, pumping;
-    bool no_rows; /* members refused REQ_ZERO: write */
+    bool no_rows;       /* members refused REQ_ZERO: write */
     uint32_t in_flight; /* stripe operations */
     int err;
     struct flush_waiter flush;

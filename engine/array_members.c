@@ -43,17 +43,19 @@ bool
 array_enough_without(const struct array *array, const struct member *member)
 {
     bool counts = member->has_role && !member->replacement && member_in_sync(member);
-    return !counts ||
-           layout_enough(&array->geometry, array->roles_online & ~mask_of(member->role));
+    return !counts || layout_enough(&array->geometry, array->roles_online & ~mask_of(member->role));
 }
 
 static const char *
 fault_text(enum member_fault fault)
 {
     static const char *const texts[] = {
-        [FAULT_NONE] = "nothing",           [FAULT_ASSEMBLY] = "not usable when assembled",
-        [FAULT_GONE] = "the device is gone", [FAULT_WRITE] = "a write failed",
-        [FAULT_FLUSH] = "a flush failed",   [FAULT_NO_SPACE] = "the file system under it is full",
+        [FAULT_NONE] = "nothing",
+        [FAULT_ASSEMBLY] = "not usable when assembled",
+        [FAULT_GONE] = "the device is gone",
+        [FAULT_WRITE] = "a write failed",
+        [FAULT_FLUSH] = "a flush failed",
+        [FAULT_NO_SPACE] = "the file system under it is full",
         [FAULT_ADMIN] = "taken out by hand",
     };
     return texts[fault];

@@ -49,8 +49,7 @@ refuse_unsupported(const struct array_open *how, const struct super *super, stru
         if ((super->features & SUPER_BITMAP) && how->members[i].probe != NULL &&
             how->members[i].probe->bitmap_verdict == BITMAP_UNSUPPORTED)
             return diag_set(diag, DIAG_REFUSED, "E_LLBITMAP", -EINVAL,
-                            "%s has a kind of bitmap that sr5 cannot keep",
-                            how->members[i].path);
+                            "%s has a kind of bitmap that sr5 cannot keep", how->members[i].path);
     return 0;
 }
 
@@ -133,8 +132,8 @@ place_member(struct array *array, struct member *member, struct diag *diag)
     if (!member->has_role)
         return 0;
     check_lt(member->role, array->geometry.member_count);
-    uint32_t *place = member->replacement ? &array->role_second[member->role]
-                                          : &array->role_main[member->role];
+    uint32_t *place =
+        member->replacement ? &array->role_second[member->role] : &array->role_main[member->role];
     if (*place != NO_MEMBER)
         return diag_set(diag, DIAG_REFUSED, "E_GEOMETRY", -EINVAL,
                         "%s and %s both claim role %" PRIu32, array->members[*place].path,
@@ -143,8 +142,8 @@ place_member(struct array *array, struct member *member, struct diag *diag)
     uint64_t used = array->geometry.role_bytes[member->role];
     if (used > member->info.size_bytes || member->data_off_bytes > member->info.size_bytes - used)
         return diag_set(diag, DIAG_REFUSED, "E_MEMBER_SHORT", -EINVAL,
-                        "%s has %" PRIu64 " bytes, but its data reaches to %" PRIu64,
-                        member->path, member->info.size_bytes, member->data_off_bytes + used);
+                        "%s has %" PRIu64 " bytes, but its data reaches to %" PRIu64, member->path,
+                        member->info.size_bytes, member->data_off_bytes + used);
     return 0;
 }
 
@@ -163,8 +162,8 @@ load_members(struct array *array, const struct array_open *how, struct diag *dia
         if (member->has_role && !member->replacement && member->role < MEMBERS_MAX)
             by_role[member->role] = &member->super;
     }
-    int err = array_geometry_of(&array->geometry, &array->members[how->freshest].super, by_role,
-                                diag);
+    int err =
+        array_geometry_of(&array->geometry, &array->members[how->freshest].super, by_role, diag);
     if (err != 0)
         return err;
     array->roles_all = mask_below(array->geometry.member_count);
@@ -206,7 +205,9 @@ find_bitmap(const struct array *array, const struct array_open *how)
         const struct member *member = &array->members[i];
         const struct probe *probe = how->members[i].probe;
         if (!member_in_sync(member) || !(member->super.features & SUPER_BITMAP) ||
-            probe->bitmap_verdict != BITMAP_OK)
+            probe->bitmap_verdict != BITMAP_OK ||
+            memcmp(probe->bitmap.array_uuid, array->uuid, sizeof(array->uuid)) != 0 ||
+            probe->bitmap.sync_sectors < array_sync_bytes(array) / SECTOR_BYTES)
             continue;
         if (best == NULL || probe->bitmap.events > best->bitmap.events)
             best = probe;
@@ -254,8 +255,8 @@ drop_absent(struct array *array)
     for (uint32_t number = 0; number < meta->max_dev; number++) {
         bool present = false;
         for (uint32_t i = 0; i < array->member_count; i++)
-            present |= member_live(&array->members[i]) &&
-                       array->members[i].super.dev_number == number;
+            present |=
+                member_live(&array->members[i]) && array->members[i].super.dev_number == number;
         if (present || meta->roles[number] >= SUPER_ROLE_JOURNAL)
             continue;
         meta->roles[number] = SUPER_ROLE_SPARE;

@@ -51,8 +51,8 @@ const char *
 array_state_name(enum array_state state)
 {
     static const char *const names[] = {
-        [AS_ONLINE] = "online",       [AS_DEGRADED] = "degraded",   [AS_REBUILDING] = "rebuilding",
-        [AS_WAITING] = "waiting",     [AS_READ_ONLY] = "read-only", [AS_FAILED] = "failed",
+        [AS_ONLINE] = "online",   [AS_DEGRADED] = "degraded",   [AS_REBUILDING] = "rebuilding",
+        [AS_WAITING] = "waiting", [AS_READ_ONLY] = "read-only", [AS_FAILED] = "failed",
         [AS_STOPPED] = "stopped",
     };
     check_lt(state, ARRAY_LEN(names));

@@ -10,14 +10,13 @@
 /* ---- problems ------------------------------------------------------------------------------- */
 
 static void PRINTF_LIKE(6, 7)
-add_problem(struct array_status *status, const char *code, const char *severity,
-            const char *member, uint64_t since_wall_ns, const char *format, ...)
+    add_problem(struct array_status *status, const char *code, const char *severity,
+                const char *member, uint64_t since_wall_ns, const char *format, ...)
 {
     if (status->problem_count == PROBLEMS_MAX)
         return;
     struct problem *problem = &status->problems[status->problem_count++];
-    *problem = (struct problem){
-        .code = code, .severity = severity, .since_wall_ns = since_wall_ns};
+    *problem = (struct problem){.code = code, .severity = severity, .since_wall_ns = since_wall_ns};
     snprintf(problem->member, sizeof(problem->member), "%s", member);
     va_list args;
     va_start(args, format);
@@ -26,8 +25,7 @@ add_problem(struct array_status *status, const char *code, const char *severity,
 }
 
 /* The next command, for the problem added last. */
-static void PRINTF_LIKE(2, 3)
-add_fix(struct array_status *status, const char *format, ...)
+static void PRINTF_LIKE(2, 3) add_fix(struct array_status *status, const char *format, ...)
 {
     struct problem *problem = &status->problems[status->problem_count - 1];
     uint32_t i = problem->fix[0][0] != '\0';
@@ -41,9 +39,9 @@ static void
 faulty_problem(const struct array *array, const struct member *member, struct array_status *status)
 {
     static const char *const codes[] = {
-        [FAULT_NONE] = "MEMBER_FAULTY",     [FAULT_ASSEMBLY] = "MEMBER_STALE",
-        [FAULT_GONE] = "MEMBER_GONE",       [FAULT_WRITE] = "MEMBER_FAULTY",
-        [FAULT_FLUSH] = "MEMBER_FAULTY",    [FAULT_NO_SPACE] = "MEMBER_NO_SPACE",
+        [FAULT_NONE] = "MEMBER_FAULTY",  [FAULT_ASSEMBLY] = "MEMBER_STALE",
+        [FAULT_GONE] = "MEMBER_GONE",    [FAULT_WRITE] = "MEMBER_FAULTY",
+        [FAULT_FLUSH] = "MEMBER_FAULTY", [FAULT_NO_SPACE] = "MEMBER_NO_SPACE",
         [FAULT_ADMIN] = "MEMBER_FAULTY",
     };
     static const char *const texts[] = {
@@ -76,10 +74,9 @@ member_problems(const struct array *array, struct array_status *status)
             add_fix(status, "sr5 members %s", array->name);
         }
         if (member->bad_count != 0)
-            add_problem(status, "MEMBER_BAD_BLOCKS", "warning", member->path,
-                        array->opened_wall_ns,
-                        "%s has a list of %" PRIu32 " bad ranges, which are not read",
-                        member->path, member->bad_count);
+            add_problem(status, "MEMBER_BAD_BLOCKS", "warning", member->path, array->opened_wall_ns,
+                        "%s has a list of %" PRIu32 " bad ranges, which are not read", member->path,
+                        member->bad_count);
     }
     for (uint32_t role = 0; role < array->geometry.member_count; role++) {
         if (array->role_main[role] != NO_MEMBER)
@@ -98,8 +95,7 @@ sync_problems(const struct array *array, struct array_status *status)
                     "a member could not flush and the others lack its data: writes answered "
                     "before may be lost, and every flush fails until the array is restarted");
     if (array->intent.enabled && array->intent.need_sync_count != 0) {
-        bool stuck = array->resync.incomplete ||
-                     (array->has_parity && array_degraded(array));
+        bool stuck = array->resync.incomplete || (array->has_parity && array_degraded(array));
         add_problem(status, stuck ? "RESYNC_INCOMPLETE" : "RESYNC_PENDING",
                     stuck ? "critical" : "warning", "", array->opened_wall_ns,
                     "%" PRIu64 " bytes of member space may hold redundancy that does not agree "
@@ -195,8 +191,7 @@ array_status(struct array *array, struct array_status *status)
             const struct area *area = &array->members[i].area;
             status->log_bytes = area->log_bytes;
             snprintf(status->policy, sizeof(status->policy), "%.15s", area->policy);
-            snprintf(status->consistency, sizeof(status->consistency), "%.15s",
-                     area->consistency);
+            snprintf(status->consistency, sizeof(status->consistency), "%.15s", area->consistency);
         }
     member_problems(array, status);
     sync_problems(array, status);

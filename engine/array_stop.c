@@ -145,8 +145,8 @@ int
 array_fail(struct array *array, uint32_t member_index, struct diag *diag,
            void (*done)(void *ctx, int err), void *ctx)
 {
-    struct member *member = member_index < array->member_count ? &array->members[member_index]
-                                                               : NULL;
+    struct member *member =
+        member_index < array->member_count ? &array->members[member_index] : NULL;
     if (member == NULL || member->state == MS_FAULTY || member->state == MS_MISSING)
         return diag_set(diag, DIAG_REFUSED, "E_NO_SUCH_MEMBER", -ENOENT,
                         "%s has no such member in use", array->name);
@@ -175,14 +175,13 @@ matches(const struct member *member, const char *text)
     snprintf(role, sizeof(role), "%u", member->role);
     super_uuid_text(member->super.device_uuid, uuid);
     bool by_role = member->has_role && !member->replacement && strcmp(text, role) == 0;
-    bool by_uuid = strcasecmp(text, uuid) == 0 ||
-                   (strlen(text) == 8 && strncasecmp(text, uuid, 8) == 0);
+    bool by_uuid =
+        strcasecmp(text, uuid) == 0 || (strlen(text) == 8 && strncasecmp(text, uuid, 8) == 0);
     return by_role || by_uuid || strcmp(text, member->path) == 0;
 }
 
 int
-array_find_member(struct array *array, const char *text, uint32_t *member_index,
-                  struct diag *diag)
+array_find_member(struct array *array, const char *text, uint32_t *member_index, struct diag *diag)
 {
     uint32_t found = 0;
     for (uint32_t i = 0; i < array->member_count; i++)
@@ -195,6 +194,6 @@ array_find_member(struct array *array, const char *text, uint32_t *member_index,
     if (found == 0)
         return diag_set(diag, DIAG_USAGE, "E_NO_SUCH_MEMBER", -ENOENT, "%s has no member '%s'",
                         array->name, text);
-    return diag_set(diag, DIAG_USAGE, "E_MEMBER_AMBIGUOUS", -EINVAL,
-                    "'%s' names %u members of %s", text, found, array->name);
+    return diag_set(diag, DIAG_USAGE, "E_MEMBER_AMBIGUOUS", -EINVAL, "'%s' names %u members of %s",
+                    text, found, array->name);
 }

@@ -92,7 +92,7 @@ wake_waiters(struct intent *intent)
 {
     struct list ready;
     list_init(&ready);
-    list_for_each_safe(node, &intent->waiters) {
+    list_for_each_safe (node, &intent->waiters) {
         struct intent_waiter *waiter = CONTAINER_OF(node, struct intent_waiter, node);
         if (!blocks_durable(intent, waiter->block_first, waiter->block_last) && intent->err == 0)
             continue;
@@ -147,8 +147,7 @@ submit(struct intent *intent, struct member *member)
     child->req = (struct req){
         .op = REQ_WRITE,
         .flags = REQ_FUA,
-        .off_bytes =
-            member->bitmap_off_bytes + (uint64_t)intent->write_first * intent->block_bytes,
+        .off_bytes = member->bitmap_off_bytes + (uint64_t)intent->write_first * intent->block_bytes,
         .len_bytes = bytes,
         .iov = &child->iov,
         .iov_count = 1,

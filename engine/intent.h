@@ -8,9 +8,9 @@
 #include "engine/base/bitset.h"
 #include "engine/base/req.h"
 
-#include "engine/waiters.h"
 #include "engine/loop/loop.h"
 #include "engine/meta/bitmap.h"
+#include "engine/waiters.h"
 
 struct array;
 struct probe;
@@ -30,8 +30,8 @@ struct intent {
     uint64_t granule_count;
     uint64_t *need_sync; /* granules whose redundancy may disagree with the data */
     uint64_t need_sync_count;
-    uint16_t *busy;          /* writes in flight, per granule */
-    uint8_t *age;            /* sweeps until an idle granule is cleared */
+    uint16_t *busy;           /* writes in flight, per granule */
+    uint8_t *age;             /* sweeps until an idle granule is cleared */
     uint64_t clearable_count; /* granules with age != 0: somebody may clear them one day */
 
     struct bitmap_header header;

@@ -46,7 +46,8 @@ struct meta_io {
 };
 
 /* The starting values come from the freshest superblock.  0 or -ENOMEM. */
-MUST_CHECK int meta_io_init(struct meta_io *meta, struct array *array, const struct super *freshest);
+MUST_CHECK int meta_io_init(struct meta_io *meta, struct array *array,
+                            const struct super *freshest);
 void meta_io_destroy(struct meta_io *meta);
 
 /* Run an update that begins after this call; done(), perhaps from inside, when it is durable on

@@ -57,9 +57,9 @@ range_lock_acquire(struct range_lock_set *set, struct range_lock *lock, uint64_t
 {
     check_gt(count, 0);
     check_le(count, UINT64_MAX - first);
-    *lock = (struct range_lock){
-        .set = set, .first = first, .end = first + count, .granted = granted};
-    list_for_each(node, &set->order) {
+    *lock =
+        (struct range_lock){.set = set, .first = first, .end = first + count, .granted = granted};
+    list_for_each (node, &set->order) {
         if (overlap(CONTAINER_OF(node, struct range_lock, node), lock))
             lock->blockers++;
     }

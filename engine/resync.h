@@ -3,7 +3,8 @@
 
 #include "engine/stripe_op.h"
 
-#define RESYNC_WINDOW 4 /* rows in flight; enough to keep members streaming, little to wait behind */
+#define RESYNC_WINDOW                                                                              \
+    4 /* rows in flight; enough to keep members streaming, little to wait behind */
 
 struct array;
 
@@ -11,8 +12,8 @@ struct resync {
     struct array *array;
     struct loop_step start;
     bool active, stopping, pumping;
-    bool incomplete; /* some granule could not be synced */
-    uint64_t granule; /* being worked on */
+    bool incomplete;              /* some granule could not be synced */
+    uint64_t granule;             /* being worked on */
     uint64_t at_bytes, end_bytes; /* sync addresses in it, not yet issued */
     bool granule_failed, granule_again;
     uint32_t in_flight;

@@ -207,8 +207,7 @@ stripe_io_write(struct stripe_op *op)
     uint32_t next = 0;
     op->pending = 1; /* ours (I3) */
     for (uint32_t i = 0; i < op->plan.write_count; i++)
-        write_role(op, &next, &op->plan.writes[i], REQ_WRITE,
-                   &op->slots[op->plan.writes[i].slot]);
+        write_role(op, &next, &op->plan.writes[i], REQ_WRITE, &op->slots[op->plan.writes[i].slot]);
     return --op->pending == 0;
 }
 
@@ -217,8 +216,7 @@ stripe_io_zero_rows(struct stripe_op *op)
 {
     uint32_t next = 0;
     op->pending = 1; /* ours (I3) */
-    mask_for_each(role, op->rows.roles)
-    {
+    mask_for_each (role, op->rows.roles) {
         struct plan_io where = {.role = (uint16_t)role,
                                 .member_off_bytes = op->rows.member_off_bytes};
         write_role(op, &next, &where, REQ_ZERO, NULL);

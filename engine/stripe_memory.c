@@ -56,8 +56,8 @@ find_client_roles(struct stripe_op *op)
 static uint64_t
 piece_memory_off(const struct stripe_op *op, uint32_t k)
 {
-    uint64_t off = k == 0 ? op->band.array_off_bytes
-                          : band_data_off(&op->array->geometry, &op->band, k);
+    uint64_t off =
+        k == 0 ? op->band.array_off_bytes : band_data_off(&op->array->geometry, &op->band, k);
     return off - op->memory_off_bytes;
 }
 
@@ -74,8 +74,8 @@ use_client_memory(struct stripe_op *op, uint32_t k)
         return true;
     }
     uint32_t pieces_max = op->plan.sum_count != 0 ? 1 : 2;
-    slot->iov_count = iov_slice(op->iov, op->iov_count, piece_memory_off(op, k),
-                                op->plan.len_bytes, slot->iov, pieces_max);
+    slot->iov_count = iov_slice(op->iov, op->iov_count, piece_memory_off(op, k), op->plan.len_bytes,
+                                slot->iov, pieces_max);
     return slot->iov_count != 0 && iov_aligned(slot->iov, slot->iov_count, op->array->mem_align);
 }
 
@@ -95,8 +95,7 @@ collect_slots(const struct plan *plan, struct slot_set *set)
 static uint8_t *
 give(struct stripe_op *op, uint64_t roles, uint16_t slot_base, uint8_t *at, uint64_t stride)
 {
-    mask_for_each(role, roles)
-    {
+    mask_for_each (role, roles) {
         struct stripe_slot *slot = &op->slots[slot_base + role];
         slot->iov[0] = (struct iovec){.iov_base = at, .iov_len = op->plan.len_bytes};
         slot->iov_count = 1;
@@ -203,8 +202,8 @@ copy_out(struct stripe_op *op)
         if (op->client_direct & mask_of(role))
             continue;
         const uint8_t *from = slot_bytes(op, PLAN_NEW(role));
-        uint64_t to_off = op->ragged ? op->part_off_bytes - op->memory_off_bytes
-                                     : piece_memory_off(op, k);
+        uint64_t to_off =
+            op->ragged ? op->part_off_bytes - op->memory_off_bytes : piece_memory_off(op, k);
         uint64_t len = op->ragged ? op->part_len_bytes : op->plan.len_bytes;
         if (op->ragged)
             from += op->part_off_bytes - op->band.array_off_bytes;

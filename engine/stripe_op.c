@@ -100,8 +100,8 @@ lock(struct stripe_op *op)
     if (op->sync_len_bytes == 0 || op->locked)
         return true;
     op->locked = true;
-    return range_lock_acquire(&op->array->locks, &op->lock, op->sync_off_bytes,
-                              op->sync_len_bytes, lock_granted);
+    return range_lock_acquire(&op->array->locks, &op->lock, op->sync_off_bytes, op->sync_len_bytes,
+                              lock_granted);
 }
 
 /* Mirrors whose copies agree: read where the head is, or where the queue is shortest. */
@@ -165,8 +165,8 @@ sync_targets(const struct stripe_op *op)
         return targets;
     }
     struct place places[MEMBERS_MAX];
-    uint32_t count = layout_places(input->geometry, input->band.array_off_bytes, places,
-                                   MEMBERS_MAX);
+    uint32_t count =
+        layout_places(input->geometry, input->band.array_off_bytes, places, MEMBERS_MAX);
     for (uint32_t i = 0; i < count; i++)
         targets |= mask_of(places[i].role) & input->writable;
     uint64_t sources = targets & input->readable;
@@ -221,8 +221,7 @@ mark_intent(struct stripe_op *op)
 static bool
 plan_again(struct stripe_op *op)
 {
-    if (!op->failed_read &&
-        (op->kind == STRIPE_READ || op->generation == op->array->generation))
+    if (!op->failed_read && (op->kind == STRIPE_READ || op->generation == op->array->generation))
         return false;
     stripe_memory_put(op);
     op->stage = op->locked ? OP_PLAN : OP_LOCK;
@@ -286,7 +285,7 @@ stripe_op_step(struct stripe_op *op)
 {
     for (;;) {
         switch ((enum op_stage)op->stage++) { /* advance first: children may complete at once */
-        case OP_LOCK: /* I4 */
+        case OP_LOCK:                         /* I4 */
             if (!lock(op))
                 return;
             break;

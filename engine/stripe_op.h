@@ -58,13 +58,13 @@ struct stripe_op {
     bool locked, intent_held, active_write, failed_read;
     bool scratch_turn; /* first in the queue for scratch */
     int write_err;
-    uint64_t generation;             /* of the member states it was planned with */
-    uint64_t bad_main, bad_second;   /* roles whose (replacement) member could not be read here */
-    uint64_t write_failed;           /* roles that did not take their write */
+    uint64_t generation;           /* of the member states it was planned with */
+    uint64_t bad_main, bad_second; /* roles whose (replacement) member could not be read here */
+    uint64_t write_failed;         /* roles that did not take their write */
     uint64_t sync_off_bytes, sync_len_bytes; /* what is locked and marked: sync addresses */
-    uint64_t client_direct;          /* roles whose NEW slot is the client's own memory */
-    uint64_t client_roles;           /* roles whose NEW slot carries client data */
-    uint8_t piece_role[MEMBERS_MAX]; /* role of data piece k */
+    uint64_t client_direct;                  /* roles whose NEW slot is the client's own memory */
+    uint64_t client_roles;                   /* roles whose NEW slot carries client data */
+    uint8_t piece_role[MEMBERS_MAX];         /* role of data piece k */
     uint8_t *scratch;
     uint64_t scratch_bytes;
     struct range_lock lock;
@@ -91,7 +91,8 @@ void stripe_memory_put(struct stripe_op *op);
 void stripe_memory_wake(struct array *array);
 /* The plan's sums; a write's client data is taken where plan.h says, a read's given at the end. */
 void stripe_memory_compute(struct stripe_op *op);
-#define STRIPE_ZERO_BYTES MIB(1) /* longest piece, since zero pieces point into so much of zeroes */
+#define STRIPE_ZERO_BYTES MIB(1) /* longest piece, since zero pieces point into so much of zeroes  \
+                                  */
 
 /* ---- stripe_io.c: member requests ----------------------------------------------------------- */
 /* Masks of roles for exactly this band. */

@@ -113,8 +113,7 @@ mem_close(struct dev *dev)
     free(mem);
 }
 
-static const struct dev_ops mem_ops = {
-    .submit = mem_submit, .info = mem_info, .close = mem_close};
+static const struct dev_ops mem_ops = {.submit = mem_submit, .info = mem_info, .close = mem_close};
 
 struct mem_dev *
 mem_dev_open(struct loop *loop, uint8_t *bytes, uint64_t size_bytes, uint32_t logical_bytes,

@@ -19,7 +19,7 @@ struct mem_dev {
      * be NULL. */
     int (*hook)(struct mem_dev *mem, const struct req *req);
     void *hook_ctx;
-    bool gone;          /* everything answers -ENODEV */
+    bool gone;                                      /* everything answers -ENODEV */
     uint32_t fail_writes, fail_reads, fail_flushes; /* so many more answer `fail_err` */
     int fail_err;
     uint64_t bad_off, bad_len; /* reads of this range answer -EIO until it is written */
