@@ -186,6 +186,5 @@ array_abandon(struct array *array)
     pool_abandon(&array->ops); /* whatever is in flight never comes back */
     pool_abandon(&array->reqs);
     arena_abandon(&array->scratch);
-    array->scratch.pages_used = 0;
     array_free(array);
 }

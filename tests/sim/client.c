@@ -200,7 +200,7 @@ static void
 any_range(struct run *run, uint64_t *off_bytes, uint64_t *len_bytes)
 {
     uint64_t size = run->model.sector_count * SECTOR_BYTES;
-    uint64_t len = MIN(any_length(run), size), off;
+    uint64_t wish = any_length(run), len = MIN(wish, size), off;
     switch (rng_below(&run->rng, 4)) {
     case 0:
         off = rng_below(&run->rng, size);

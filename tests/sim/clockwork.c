@@ -107,7 +107,7 @@ run_read_all(struct run *run)
 {
     uint64_t size = run->model.sector_count * SECTOR_BYTES;
     for (uint64_t off = 0; off < size && !run_failed(run);) {
-        uint64_t len = MIN(size - off, rng_range(&run->rng, 1, KIB(160)));
+        uint64_t wish = rng_range(&run->rng, 1, KIB(160)), len = MIN(size - off, wish);
         if (run->in_flight >= READ_WINDOW || !client_submit(run, REQ_READ, 0, off, len)) {
             run_for(run, 100000);
             continue;
