@@ -82,7 +82,9 @@ struct plan_input {
     uint64_t prefer; /* mirrors: read from one of these roles if possible (balance); 0: lowest */
 };
 
-/* Data of the band into PLAN_NEW of each of its data roles.  -EIO when not enough is readable. */
+/* Data of the band into PLAN_NEW of each of its data roles.  -EIO when not enough is readable.  A
+ * role that cannot be read is computed from parity, trusted or not: whether to ask is the caller's
+ * decision. */
 MUST_CHECK int plan_read(const struct plan_input *input, struct plan *plan);
 /* The band's data roles get PLAN_NEW (the client's), redundancy follows; the cheaper of
  * read-modify-write and reconstruct-write by member I/Os.  -EIO when it cannot be done so that

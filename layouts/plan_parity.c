@@ -23,7 +23,7 @@
  *      nothing                               full stripe
  *      W and the parities to be written      read-modify-write
  *      data not in W                         reconstruct-write
- *      all readable, less one each           missing roles: what is left decides
+ *      all that can be read                  several roles missing
  *
  * Read-modify-write comes out as "x_p + x_w + new_w", a degraded write as its own formula, RAID 6
  * with any two roles gone as well; tests/prop compares the number of reads with the minimum over
@@ -263,14 +263,10 @@ choose(const struct row *row, uint64_t usable, uint64_t need, const struct targe
     try_reading(row, reads, reads, PLAN_FULL_STRIPE, targets, best);
     try_reading(row, (row->band | parities) & usable, reads, PLAN_RMW, targets, best);
     try_reading(row, ((row->data & ~row->band) | need) & usable, reads, PLAN_RCW, targets, best);
-    if ((row->all & ~usable) == 0)
-        return;
-    /* A role is out of reach.  With one relation left over, one more role can be spared. */
-    try_reading(row, usable, reads, PLAN_RECOVER, targets, best);
-    if (row->geometry->parity_count > mask_count(row->all & ~usable))
-        mask_for_each (spared, usable & ~reads)
-            try_reading(row, usable & ~mask_of((uint32_t)spared), reads, PLAN_RECOVER, targets,
-                        best);
+    /* Any other way leaves out two columns at most and reads k roles or more, no fewer than these
+     when they are possible. */
+    if (best->read_count == UINT32_MAX)
+        try_reading(row, usable, reads, PLAN_RECOVER, targets, best);
 }
 
 static int

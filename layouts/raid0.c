@@ -70,6 +70,7 @@ raid0_init(struct geometry *geometry, struct diag *diag)
     for (uint64_t row = 0; row < geometry->row_count;) {
         uint64_t row_end = add_zone(geometry, row, chunks);
         uint32_t width = geometry->zones[geometry->zone_count - 1].width;
+        check_ne(width, 0); /* the longest member reaches every row */
         maps_agree = maps_agree && chunks % width == 0;
         chunks += (row_end - row) * width;
         row = row_end;

@@ -95,12 +95,13 @@ raid10_init(struct geometry *geometry, struct diag *diag)
     if (err < 0)
         return err;
     uint32_t n = geometry->member_count;
-    uint32_t near = geometry->near_copies, copies = near * geometry->far_copies;
+    uint32_t near = geometry->near_copies, far = geometry->far_copies, copies = near * far;
+    check(n != 0 && near != 0 && far != 0); /* decode_layout() said so */
     /* md's order of divisions; rows < 2^51, so the products cannot wrap. */
-    uint64_t rows = geometry->member_bytes / geometry->chunk_bytes / geometry->far_copies;
+    uint64_t rows = geometry->member_bytes / geometry->chunk_bytes / far;
     uint64_t chunks = rows * n / near;
     uint64_t used_rows = div_ceil(chunks * copies, n);
-    geometry->far_stride_rows = geometry->far_offset ? 1 : used_rows / geometry->far_copies;
+    geometry->far_stride_rows = geometry->far_offset ? 1 : used_rows / far;
     geometry->data_count = n;
     geometry->tolerance = copies - 1;
     geometry->stripe_bytes = (n % near == 0 ? n / near : n) * geometry->chunk_bytes;

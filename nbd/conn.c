@@ -341,6 +341,7 @@ nbd_conn_leave(struct nbd_conn *conn, struct nbd_lane *to)
     check_eq(conn->phase, NBD_PHASE_MOVE);
     unwatch(conn);
     loop_timer_cancel(&conn->timer);
+    loop_undefer(conn->lane->loop, &conn->resume_step);
     if (list_linked(&conn->dirty_node))
         list_remove(&conn->dirty_node);
     list_remove(&conn->lane_node);

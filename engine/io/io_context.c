@@ -61,6 +61,7 @@ static void
 op_again(struct io_op *op)
 {
     struct io_context *context = op->member->context;
+    op->helped = false;
     list_push_back(&context->ready, &op->node);
     loop_defer(context->loop, &context->again);
 }
@@ -99,6 +100,7 @@ work_done(struct io_work *work)
 static void
 op_help(struct io_op *op, int (*run)(struct io_work *work))
 {
+    op->helped = true;
     op->work.run = run;
     op->work.done = work_done;
     io_helper_start(op->member->context->helper, &op->work);
@@ -232,7 +234,7 @@ static void
 durable_completed(struct io_op *op, int64_t result)
 {
     bool refused = result == -EINVAL || result == -EOPNOTSUPP;
-    if (refused && !op->member->sync_in_helper) {
+    if (refused && !op->helped) { /* others of the same kind may be on the way */
         op->member->sync_in_helper = true;
         op_help(op, run_sync);
     } else {

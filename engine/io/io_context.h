@@ -54,6 +54,7 @@ struct io_op {
     struct req *req;
     uint32_t index; /* in context->ops: back ends keep their own part beside it */
     enum io_stage stage;
+    bool helped; /* the helper thread has or had it, not the back end */
     bool zeroes; /* WRITE comes from context->zeroes */
     uint64_t done_bytes;
     struct iovec part; /* the rest of an entry that was done in part */

@@ -19,13 +19,11 @@
  */
 #include "engine/io/io_sim.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/iov.h"
 
-#include "engine/io/io_sim_image.h"
+#include "engine/io/io_sim_member.h"
 
 #define GARBAGE 0xa5
 
@@ -34,19 +32,6 @@ struct sim_dev {
     struct sim_member *member;
     struct list_node node; /* in member->devs */
     bool dead;
-};
-
-struct sim_member {
-    struct loop *loop;
-    struct sim_config config;
-    uint64_t seed;
-    struct rng rng;
-    struct sim_image image;
-    struct list devs;    /* all not closed: at most one is not dead */
-    struct list flights; /* in the order of submission */
-    bool gone;
-    uint32_t fail_writes, fail_flushes;
-    struct sim_counters counters;
 };
 
 /* A request in flight. */
@@ -83,17 +68,8 @@ payload_hash(const struct req *req)
     return sum;
 }
 
-/* Bits of the sectors [off, off+len) of one page. */
-static uint8_t
-sector_bits(uint64_t off_in_page, uint64_t len_bytes)
-{
-    uint32_t first = (uint32_t)(off_in_page / SECTOR_BYTES);
-    uint32_t count = (uint32_t)(len_bytes / SECTOR_BYTES);
-    return (uint8_t)(((1u << count) - 1) << first);
-}
-
-static void
-put(struct sim_member *member, const struct sim_patch *patch, bool durable)
+void
+sim_put(struct sim_member *member, const struct sim_patch *patch, bool durable)
 {
     if (durable)
         sim_image_write_through(&member->image, patch);
@@ -116,14 +92,14 @@ write_apply(struct flight *flight, enum extent extent, bool durable)
         uint64_t off = req->off_bytes + done;
         uint64_t len = MIN(BLOCK_BYTES - off % BLOCK_BYTES, req->len_bytes - done);
         struct sim_patch patch = {.page_index = off / BLOCK_BYTES,
-                                  .sectors = sector_bits(off % BLOCK_BYTES, len)};
+                                  .sectors = sim_sector_bits(off % BLOCK_BYTES, len)};
         if (ragged && bias < 2)
             patch.sectors &= bias == 0 ? (uint8_t)rng_u64(&member->rng) : 0;
         if (req->op == REQ_WRITE) {
             iov_copy_out(page + off % BLOCK_BYTES, req->iov, req->iov_count, done, len);
             patch.data = page;
         }
-        put(member, &patch, durable);
+        sim_put(member, &patch, durable);
         done += len;
     }
 }
@@ -216,8 +192,8 @@ flight_ends(struct loop_timer *timer)
     req_done(req, err);
 }
 
-static bool
-take_one(uint32_t *count)
+bool
+sim_take_one(uint32_t *count)
 {
     if (*count == 0)
         return false;
@@ -234,10 +210,10 @@ decide_error(struct flight *flight)
         flight->err = -ENODEV;
     } else if ((req->flags & REQ_FAST_ZERO) != 0 && !member->config.can_zero) {
         flight->err = -ENOTSUP;
-    } else if (req_is_write(req) && take_one(&member->fail_writes)) {
+    } else if (req_is_write(req) && sim_take_one(&member->fail_writes)) {
         flight->err = -EIO;
         flight->touches = true;
-    } else if (req->op == REQ_FLUSH && take_one(&member->fail_flushes)) {
+    } else if (req->op == REQ_FLUSH && sim_take_one(&member->fail_flushes)) {
         flight->err = -EIO;
     }
 }
@@ -488,113 +464,4 @@ struct sim_counters
 sim_member_counters(const struct sim_member *member)
 {
     return member->counters;
-}
-
-/* ---- blobs ----------------------------------------------------------------------------------- */
-
-struct sim_blob {
-    struct blob blob;
-    struct sim_member *member;
-};
-
-static struct sim_member *
-blob_member(struct blob *blob)
-{
-    return CONTAINER_OF(blob, struct sim_blob, blob)->member;
-}
-
-static int
-blob_check(struct blob *blob, size_t len, uint64_t off_bytes)
-{
-    if (blob_member(blob)->gone)
-        return -ENODEV;
-    return off_bytes <= blob->size_bytes && len <= blob->size_bytes - off_bytes ? 0 : -EIO;
-}
-
-static int
-sim_blob_read(struct blob *blob, void *to, size_t len, uint64_t off_bytes)
-{
-    uint8_t sector[SECTOR_BYTES];
-    uint8_t *at = to;
-    int err = blob_check(blob, len, off_bytes);
-    while (err == 0 && len > 0) {
-        uint64_t skip = off_bytes % SECTOR_BYTES;
-        size_t part = MIN(SECTOR_BYTES - skip, len);
-        err = sim_image_read(&blob_member(blob)->image, sector, off_bytes - skip, SECTOR_BYTES);
-        if (err == 0)
-            memcpy(at, sector + skip, part);
-        at += part;
-        off_bytes += part;
-        len -= part;
-    }
-    return err;
-}
-
-static int
-sim_blob_write(struct blob *blob, const void *from, size_t len, uint64_t off_bytes)
-{
-    struct sim_member *member = blob_member(blob);
-    uint8_t page[BLOCK_BYTES];
-    const uint8_t *at = from;
-    int err = blob_check(blob, len, off_bytes);
-    if (err == 0 && take_one(&member->fail_writes))
-        err = -EIO;
-    while (err == 0 && len > 0) {
-        uint64_t in = off_bytes % BLOCK_BYTES, start = round_down(in, SECTOR_BYTES);
-        size_t part = MIN(BLOCK_BYTES - in, len);
-        uint64_t touched = round_up(in + part, SECTOR_BYTES) - start;
-        if (touched != part) /* whole sectors are not read: they may be bad */
-            err = sim_image_read(&member->image, page + start, off_bytes - in + start, touched);
-        memcpy(page + in, at, part);
-        struct sim_patch patch = {.page_index = off_bytes / BLOCK_BYTES,
-                                  .sectors = sector_bits(start, touched),
-                                  .data = page};
-        if (err == 0)
-            put(member, &patch, !member->config.volatile_cache);
-        at += part;
-        off_bytes += part;
-        len -= part;
-    }
-    return err;
-}
-
-static int
-sim_blob_flush(struct blob *blob)
-{
-    struct sim_member *member = blob_member(blob);
-    if (member->gone)
-        return -ENODEV;
-    if (take_one(&member->fail_flushes))
-        return -EIO;
-    sim_image_flush(&member->image, UINT64_MAX);
-    return 0;
-}
-
-static void
-sim_blob_close(struct blob *blob)
-{
-    free(CONTAINER_OF(blob, struct sim_blob, blob));
-}
-
-static const struct blob_ops sim_blob_ops = {
-    .read = sim_blob_read,
-    .write = sim_blob_write,
-    .flush = sim_blob_flush,
-    .close = sim_blob_close,
-};
-
-int
-sim_member_blob(struct sim_member *member, struct blob **out)
-{
-    struct sim_blob *sim = calloc(1, sizeof(*sim));
-    if (sim == NULL)
-        return -ENOMEM;
-    sim->member = member;
-    sim->blob.ops = &sim_blob_ops;
-    sim->blob.size_bytes = member->config.size_bytes;
-    sim->blob.logical_bytes = member->config.logical_bytes;
-    sim->blob.physical_bytes = MAX(member->config.logical_bytes, BLOCK_BYTES);
-    snprintf(sim->blob.path, sizeof(sim->blob.path), "sim:%" PRIx64, member->seed);
-    *out = &sim->blob;
-    return 0;
 }

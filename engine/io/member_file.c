@@ -131,8 +131,6 @@ probe_regular(struct member_file *file, const struct stat *st)
     info->size_bytes = round_down((uint64_t)st->st_size, info->logical_bytes);
     info->rotational = sysfs_u64(st->st_dev, "rotational") != 0;
     info->volatile_cache = true;
-    info->can_zero = !info->read_only && hole_works(file->fd, (uint64_t)st->st_size);
-    info->can_trim = info->can_zero;
     return 0;
 }
 
@@ -206,7 +204,12 @@ open_and_probe(struct member_file *file, const char *path, uint32_t flags, struc
         return refuse_in_use(path, file->is_block, diag);
     if (err == 0)
         err = file->is_block ? probe_block(file, st.st_rdev) : probe_regular(file, &st);
-    return err == 0 ? 0 : refuse_open(path, err, diag);
+    if (err < 0)
+        return refuse_open(path, err, diag);
+    bool for_data = (flags & MEMBER_FILE_DIRECT) != 0 && !file->info.read_only;
+    if (!file->is_block && for_data)
+        file->info.can_zero = file->info.can_trim = hole_works(file->fd, (uint64_t)st.st_size);
+    return 0;
 }
 
 int

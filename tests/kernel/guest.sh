@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What jobs have at hand inside User Mode Linux.  Sourced by tests/kernel/init.  Keep sockets, members and logs on
 # /run (tmpfs): unix sockets do not cross hostfs, and the host's tree is read-only here.
 

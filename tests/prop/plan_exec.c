@@ -10,7 +10,9 @@ exec_init(struct exec *exec, const struct geometry *geometry)
         .readable = mask_below(geometry->member_count),
         .writable = mask_below(geometry->member_count),
         .parity_trusted = true,
+        .poison = true,
         .piece_max_bytes = EXEC_BAND_MAX,
+        .member_max = EXEC_MEMBER_MAX,
         .fail_on_read = -1,
         .fail_on_write = -1,
         .slots = malloc((size_t)PLAN_SLOT_COUNT * EXEC_BAND_MAX),
@@ -57,11 +59,13 @@ run_sums(struct exec *exec, const struct plan *plan, uint32_t first, uint32_t en
 static bool
 run_reads(struct exec *exec, const struct plan *plan)
 {
-    memset(exec->slots, 0xa5, (size_t)PLAN_SLOT_COUNT * EXEC_BAND_MAX);
+    size_t used = exec->poison ? (size_t)exec->geometry->member_count * EXEC_BAND_MAX : 0;
+    memset(slot(exec, PLAN_OLD(0)), 0xa5, used);
+    memset(slot(exec, PLAN_NEW(0)), 0x5a, used);
     for (uint32_t i = 0; i < plan->read_count; i++) {
         const struct plan_io *io = &plan->reads[i];
         check_ne(exec->readable & mask_of(io->role), 0);
-        check_le(io->member_off_bytes + plan->len_bytes, EXEC_MEMBER_MAX);
+        check_le(io->member_off_bytes + plan->len_bytes, exec->member_max);
         memcpy(slot(exec, io->slot), exec->member[io->role] + io->member_off_bytes,
                plan->len_bytes);
         exec->reads++;
@@ -81,7 +85,7 @@ run_writes(struct exec *exec, const struct plan *plan)
     for (uint32_t i = 0; i < plan->write_count; i++) {
         const struct plan_io *io = &plan->writes[i];
         check_ne(exec->writable & mask_of(io->role), 0);
-        check_le(io->member_off_bytes + plan->len_bytes, EXEC_MEMBER_MAX);
+        check_le(io->member_off_bytes + plan->len_bytes, exec->member_max);
         exec->writes++;
         if ((int32_t)io->role == exec->fail_on_write)
             continue;
@@ -186,6 +190,24 @@ exec_write(struct exec *exec, uint64_t off, uint64_t len, const uint8_t *data)
     return 0;
 }
 
+static uint64_t
+redundancy(const struct exec *exec, const struct band *band)
+{
+    uint64_t roles = 0;
+    if (exec->geometry->parity_count > 0) {
+        struct row_roles row;
+        row_roles(exec->geometry, band->row, &row);
+        roles = mask_of((uint32_t)row.p) | (row.q < 0 ? 0 : mask_of((uint32_t)row.q));
+        return roles & exec->writable;
+    }
+    struct place places[MEMBERS_MAX];
+    uint32_t count =
+        layout_places(exec->geometry, band->array_off_bytes, places, ARRAY_LEN(places));
+    for (uint32_t i = 0; i < count; i++)
+        roles |= mask_of(places[i].role);
+    return roles & exec->writable & ~mask_of(mask_first(roles & exec->readable));
+}
+
 int
 exec_sync(struct exec *exec, uint64_t targets)
 {
@@ -198,7 +220,8 @@ exec_sync(struct exec *exec, uint64_t targets)
             band.len_bytes = MIN(len - at, EXEC_BAND_MAX);
             struct plan plan;
             struct plan_input input = input_of(exec, &band);
-            int err = plan_sync(&input, targets, &plan);
+            int err = plan_sync(
+                &input, targets == EXEC_REDUNDANCY ? redundancy(exec, &band) : targets, &plan);
             if (err < 0)
                 return err;
             check(run_reads(exec, &plan));

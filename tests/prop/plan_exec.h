@@ -13,9 +13,11 @@
 
 struct exec {
     const struct geometry *geometry;
-    uint8_t *member[MEMBERS_MAX]; /* EXEC_MEMBER_MAX bytes each */
+    uint8_t *member[MEMBERS_MAX]; /* member_max bytes each; its own by exec_init() */
+    uint64_t member_max;
     uint64_t readable, writable;
     bool parity_trusted;
+    bool poison; /* fill the slots with rubbish before each plan */
     uint64_t piece_max_bytes;
     /* Role that fails: at the next plan, after its reads or during its writes; -1: none. */
     int32_t fail_on_read, fail_on_write;
@@ -28,7 +30,9 @@ void exec_destroy(struct exec *exec);
 /* 0 or -EIO. */
 int exec_read(struct exec *exec, uint64_t off, uint64_t len, uint8_t *data);
 int exec_write(struct exec *exec, uint64_t off, uint64_t len, const uint8_t *data);
-int exec_sync(struct exec *exec, uint64_t targets); /* all rows */
+#define EXEC_REDUNDANCY UINT64_MAX
+/* All rows: fill the roles in targets; EXEC_REDUNDANCY: parities, or all copies but the source. */
+int exec_sync(struct exec *exec, uint64_t targets);
 /* Fill *geometry and call geometry_init(); true when it was accepted. */
 bool exec_geometry(struct geometry *geometry, enum raid_level level, uint32_t layout,
                    uint32_t member_count, uint64_t member_chunks);

@@ -194,8 +194,8 @@ bands_of_random_ranges(const struct geometry *geometry)
     rng_seed(&rng, suite_seed() ^ geometry->array_bytes);
     uint64_t unit = rng_chance(&rng, 50) ? 512 : 1;
     uint64_t off = rng_below(&rng, geometry->array_bytes / unit) * unit;
-    uint64_t len = MIN(rng_below(&rng, geometry->array_bytes - off + 1) / unit * unit,
-                       geometry->data_count * geometry->chunk_bytes * 2);
+    uint64_t len = rng_below(&rng, geometry->array_bytes - off + 1) / unit * unit;
+    len = MIN(len, geometry->data_count * geometry->chunk_bytes * 2);
     check_bands(geometry, off, len, rng_chance(&rng, 50) ? MIB(1) : rng_range(&rng, 1, 5) * 512);
 }
 
@@ -301,7 +301,78 @@ survivable_is_the_worst_case_of_all_failures(void)
     for_all_geometries(try_all_failures);
 }
 
+/* ---- geometries from a hostile superblock --------------------------------------------------- */
+
+static uint64_t
+hostile_number(struct rng *rng)
+{
+    uint64_t bits = rng_below(rng, 65);
+    uint64_t value = bits == 64 ? rng_u64(rng) : rng_u64(rng) & ((UINT64_C(1) << bits) - 1);
+    return rng_chance(rng, 60) ? value & ~UINT64_C(4095) : value;
+}
+
+static void
+hostile_geometry(struct rng *rng, struct geometry *geometry)
+{
+    static const enum raid_level levels[] = {RAID0, RAID1, RAID4, RAID5, RAID6, RAID10};
+    *geometry = (struct geometry){
+        .level = levels[rng_below(rng, ARRAY_LEN(levels))],
+        .member_count = (uint32_t)rng_below(rng, rng_chance(rng, 90) ? 66 : UINT32_MAX),
+        .chunk_bytes =
+            rng_chance(rng, 80) ? UINT64_C(1) << rng_below(rng, 33) : hostile_number(rng),
+        .member_bytes = hostile_number(rng),
+    };
+    geometry->layout = (uint32_t)rng_below(rng, 24);
+    if (geometry->level == RAID10)
+        geometry->layout = (uint32_t)(rng_below(rng, 5) | rng_below(rng, 5) << 8 |
+                                      rng_below(rng, 2) << 16 | rng_below(rng, 5) << 17);
+    for (uint32_t role = 0; role < MEMBERS_MAX; role++)
+        geometry->role_bytes[role] = hostile_number(rng) | geometry->chunk_bytes;
+}
+
+/* Everything at the far end stays inside the members. */
+static bool
+end_is_inside(const struct geometry *geometry)
+{
+    uint64_t last = geometry->array_bytes - 1;
+    struct place places[MEMBERS_MAX];
+    uint32_t count = layout_places(geometry, last, places, ARRAY_LEN(places));
+    bool good = count > 0 && count <= geometry->member_count;
+    for (uint32_t i = 0; good && i < count; i++)
+        good = places[i].role < geometry->member_count &&
+               places[i].member_off_bytes < geometry->role_bytes[places[i].role];
+    struct band_iter iter;
+    struct band band;
+    uint64_t len = MIN(geometry->array_bytes, KIB(64)), covered = 0;
+    band_iter_init(&iter, geometry, geometry->array_bytes - len, len, KIB(64));
+    while (band_next(&iter, &band))
+        covered += band.len_bytes * band.data_count;
+    struct row_range rows;
+    if (rows_inside(geometry, 0, geometry->array_bytes, &rows))
+        good = good && rows.array_len_bytes <= geometry->array_bytes;
+    return good && covered == len && layout_enough(geometry, UINT64_MAX) &&
+           layout_survivable(geometry, UINT64_MAX) >= geometry->tolerance;
+}
+
+static void
+hostile_geometries_are_refused_or_safe(void)
+{
+    struct rng rng;
+    rng_seed(&rng, suite_seed());
+    unsigned accepted = 0;
+    for (uint64_t i = 0; i < suite_seeds(20000); i++) {
+        struct geometry geometry;
+        hostile_geometry(&rng, &geometry);
+        if (geometry_init(&geometry, NULL) == 0) {
+            CU_ASSERT(end_is_inside(&geometry));
+            accepted++;
+        }
+    }
+    CU_ASSERT(accepted > suite_seeds(20000) / 100);
+}
+
 SUITE_MAIN("maps", T(every_map_is_one_to_one_and_onto), T(q_exponents_differ_within_a_row),
            T(bands_cover_any_range_exactly_once), T(rows_inside_name_what_their_members_hold),
            T(rows_of_resync_are_the_array_in_order),
-           T(survivable_is_the_worst_case_of_all_failures))
+           T(survivable_is_the_worst_case_of_all_failures),
+           T(hostile_geometries_are_refused_or_safe))
