@@ -32,6 +32,20 @@ create_members(struct sim_array *sim, uint64_t seed)
 }
 
 static int
+know_geometry(struct sim_array *sim, struct diag *diag)
+{
+    const struct sim_plan *plan = &sim->plan;
+    sim->geometry = (struct geometry){.level = plan->level,
+                                      .layout = plan->layout,
+                                      .member_count = plan->member_count,
+                                      .chunk_bytes = plan->level == RAID1 ? 0 : plan->chunk_bytes,
+                                      .member_bytes = plan->used_bytes[0]};
+    for (uint32_t i = 0; i < plan->member_count; i++)
+        sim->geometry.role_bytes[i] = plan->used_bytes[i];
+    return geometry_init(&sim->geometry, diag);
+}
+
+static int
 create_metadata(struct sim_array *sim, struct diag *diag)
 {
     const struct sim_plan *plan = &sim->plan;
@@ -72,6 +86,8 @@ sim_array_create(struct sim_array *sim, const struct sim_plan *plan, struct trac
     int err = loop_create(&sim->loop, &sim->clock.clock);
     if (err == 0)
         err = create_members(sim, seed);
+    if (err == 0)
+        err = know_geometry(sim, diag);
     return err == 0 ? create_metadata(sim, diag) : err;
 }
 
@@ -237,7 +253,7 @@ open_array(struct sim_array *sim, const struct sim_open *how, struct assembly *a
         return err;
     }
     sim->read_only = how->read_only;
-    sim->geometry = *array_geometry(sim->array);
+    check_eq(array_geometry(sim->array)->array_bytes, sim->geometry.array_bytes);
     sim->data_off_bytes = sectors_to_bytes(
         assembly->probes[assembly->decision.freshest].candidate.super.data_offset_sectors);
     return 0;

@@ -50,7 +50,7 @@ struct sim_array {
     struct sim_plan plan;
     struct disk disks[DISKS_MAX];
 
-    struct geometry geometry; /* from the first assembly on */
+    struct geometry geometry;
     uint64_t data_off_bytes;  /* the same on every member */
 
     struct array *array; /* NULL: not open */
