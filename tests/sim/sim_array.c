@@ -232,7 +232,6 @@ open_array(struct sim_array *sim, const struct sim_open *how, struct assembly *a
 {
     struct array_open open = {.loop = sim->loop,
                               .members = assembly->members,
-                              .freshest = assembly->freshest,
                               .events_min = assembly->decision.events_max,
                               .read_only = how->read_only,
                               .accept_dirty_degraded = how->accept_dirty_degraded,
@@ -244,6 +243,7 @@ open_array(struct sim_array *sim, const struct sim_open *how, struct assembly *a
         sim->disk_of_role[role] = DISKS_MAX;
     int err = open_members(sim, assembly);
     open.member_count = assembly->member_count;
+    open.freshest = assembly->freshest;
     if (err == 0)
         err = array_open(&sim->array, &open, diag);
     if (err < 0) {
