@@ -55,8 +55,7 @@ may_fail(struct run *run, const struct client *client, int err)
     const struct req *req = &client->req;
     if (run->expect_errors || (run->stopping && err == -ESHUTDOWN))
         return true;
-    if (req->op == REQ_ZERO && (req->flags & REQ_FAST_ZERO) &&
-        err == -EOPNOTSUPP)
+    if (req->op == REQ_ZERO && (req->flags & REQ_FAST_ZERO) && err == -EOPNOTSUPP)
         return true;
     return req->op != REQ_FLUSH && model_is_lost(&run->model, req->off_bytes, req->len_bytes);
 }

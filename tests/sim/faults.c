@@ -58,11 +58,22 @@ fail_by_hand(struct run *run, uint32_t role)
         run_fail(run, "array_fail: %s", diag.message);
 }
 
+static bool
+has_latents(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->sim.plan.member_count; i++)
+        if (run->sim.disks[i].latent_count != 0)
+            return true;
+    return false;
+}
+
 static void
 take_member(struct run *run, uint32_t role)
 {
     uint32_t index = run->sim.disk_of_role[role];
     struct disk *disk = &run->sim.disks[index];
+    if (has_latents(run))
+        run_drain(run); /* who has met an unreadable place needs all of its other sources */
     sim_array_heal(&run->sim);
     run->doomed |= mask_of(role);
     switch (rng_below(&run->rng, 4)) {
@@ -105,15 +116,6 @@ spoil(struct run *run, uint32_t role)
     uint64_t blocks = run->sim.geometry.role_bytes[role] / BLOCK_BYTES;
     uint64_t off = run->sim.data_off_bytes + BLOCK_BYTES * rng_below(&run->rng, blocks);
     sim_array_spoil(&run->sim, run->sim.disk_of_role[role], off);
-}
-
-static bool
-has_latents(const struct run *run)
-{
-    for (uint32_t i = 0; i < run->sim.plan.member_count; i++)
-        if (run->sim.disks[i].latent_count != 0)
-            return true;
-    return false;
 }
 
 void

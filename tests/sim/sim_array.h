@@ -51,7 +51,7 @@ struct sim_array {
     struct disk disks[DISKS_MAX];
 
     struct geometry geometry;
-    uint64_t data_off_bytes;  /* the same on every member */
+    uint64_t data_off_bytes; /* the same on every member */
 
     struct array *array; /* NULL: not open */
     bool read_only;
