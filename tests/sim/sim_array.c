@@ -262,8 +262,9 @@ open_array(struct sim_array *sim, const struct sim_open *how, struct assembly *a
 int
 sim_array_open(struct sim_array *sim, const struct sim_open *how, struct diag *diag)
 {
-    struct assembly *assembly = calloc(1, sizeof(*assembly));
-    check(assembly != NULL);
+    static struct assembly one; /* large, and needed often */
+    struct assembly *assembly = &one;
+    memset(assembly, 0, sizeof(*assembly));
     uint64_t changes = sim_array_changes(sim);
     int err = probe_all(sim, how->absent, assembly, diag);
     if (err == 0)
@@ -272,7 +273,6 @@ sim_array_open(struct sim_array *sim, const struct sim_open *how, struct diag *d
         err = open_array(sim, how, assembly, diag);
     for (uint32_t i = 0; i < assembly->count; i++)
         probe_destroy(&assembly->probes[i]);
-    free(assembly);
     check_eq(sim_array_changes(sim), changes); /* opening writes nothing */
     trace_add(sim->trace, how->read_only ? "open-ro" : "open", sim->roles_in_use, how->absent,
               sim->dirty, err);
