@@ -83,7 +83,7 @@ allow_death(struct run *run, bool power)
     else
         model_kill(model);
     for (uint64_t sector = 0; sector < model->sector_count && is_mirror(run); sector++)
-        model_copies_differ(model, sector);
+        model_copies_differ(model, sector, power);
     run->unclean = true;
 }
 

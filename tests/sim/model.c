@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define COPY_CURRENT UINT64_MAX /* the tag of what another copy holds now, not until some time */
+
 /* ---- sets ---------------------------------------------------------------------------------- */
 
 static void
@@ -171,14 +173,15 @@ release(struct sector *sector, uint64_t bit)
     set_clear(&old);
 }
 
+/* What ended before a flush was submitted will never be seen again. */
 static void
-drop_pasts(struct sector *sector, uint64_t until)
+drop_until(struct content_set *set, uint64_t until)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < sector->pasts.count; i++)
-        if (sector->pasts.entries[i].tag > until)
-            sector->pasts.entries[kept++] = sector->pasts.entries[i];
-    sector->pasts.count = kept;
+    for (uint32_t i = 0; i < set->count; i++)
+        if (set->entries[i].tag > until)
+            set->entries[kept++] = set->entries[i];
+    set->count = kept;
 }
 
 static void
@@ -198,9 +201,13 @@ sector_done(struct model *model, uint64_t index, struct model_io *io, int err)
     }
     require(sector, bit, model->now, fua);
     check_gt(sector->states.count, 0);
-    set_clear(&sector->copies);
-    if (fua)
-        drop_pasts(sector, io->submitted);
+    for (uint32_t i = 0; i < sector->copies.count; i++) /* overwritten, but not for good */
+        if (sector->copies.entries[i].tag == COPY_CURRENT)
+            sector->copies.entries[i].tag = model->now;
+    if (fua) {
+        drop_until(&sector->pasts, io->submitted);
+        set_clear(&sector->copies);
+    }
 }
 
 bool
@@ -322,10 +329,12 @@ static void
 flush_done(struct model *model, const struct model_io *io)
 {
     for (uint64_t i = 0; i < model->sector_count; i++) {
-        if (model->sectors[i].pasts.count != 0)
-            drop_pasts(&model->sectors[i], io->submitted);
+        struct sector *sector = &model->sectors[i];
+        drop_until(&sector->pasts, io->submitted);
         if (io->synced)
-            set_clear(&model->sectors[i].copies);
+            set_clear(&sector->copies);
+        else
+            drop_until(&sector->copies, io->submitted);
     }
 }
 
@@ -414,11 +423,15 @@ model_lose(struct model *model, uint64_t sector)
 }
 
 void
-model_copies_differ(struct model *model, uint64_t sector)
+model_copies_differ(struct model *model, uint64_t sector, bool power)
 {
     struct sector *at = &model->sectors[sector];
-    if (at->states.count > 1 || at->copies.count != 0)
-        set_join(&at->copies, &at->states, 0);
+    for (uint32_t i = 0; i < at->copies.count; i++)
+        if (power) /* what had been overwritten in the cache may be back */
+            at->copies.entries[i].tag = COPY_CURRENT;
+    for (uint32_t i = 0; i < at->states.count; i++)
+        if (at->states.count > 1 || at->copies.count != 0)
+            set_add(&at->copies, at->states.entries[i].content, COPY_CURRENT);
 }
 
 void
@@ -434,7 +447,10 @@ model_read_elsewhere(struct model *model, uint64_t sector)
     if (at->copies.count == 0)
         return;
     touch(model, sector);
-    set_join(&at->states, &at->copies, 0);
+    for (uint32_t i = 0; i < at->copies.count; i++)
+        if (at->copies.entries[i].tag == COPY_CURRENT &&
+            !set_has(&at->states, at->copies.entries[i].content))
+            set_push(&at->states, at->copies.entries[i].content, 0);
     close_states(model, sector);
     touch(model, sector);
 }

@@ -31,7 +31,8 @@
 struct content_set {
     struct content_entry {
         const struct content *content;
-        uint64_t tag; /* states: mask of pending in it; pasts: when it ended; reads: which sector */
+        uint64_t tag; /* states: mask of pending in it; pasts, copies: when it ended; reads: which
+                         sector */
     } * entries;
     uint32_t count, room;
 };
@@ -90,7 +91,7 @@ bool model_unflushed(const struct model *model, uint64_t sector);
 /* Nobody can know what it holds, until it is written. */
 void model_lose(struct model *model, uint64_t sector);
 /* Other copies of it may hold any of its states, until it is written. */
-void model_copies_differ(struct model *model, uint64_t sector);
+void model_copies_differ(struct model *model, uint64_t sector, bool power);
 void model_copies_agree(struct model *model, uint64_t sector);
 /* From now on it may be read from another copy. */
 void model_read_elsewhere(struct model *model, uint64_t sector);

@@ -143,30 +143,39 @@ probe_all(struct sim_array *sim, uint64_t absent, struct assembly *assembly, str
     return 0;
 }
 
-/* What the members say about redundancy, by the rules of research/md.md 3.3. */
+/* The bitmap of a member that counts; NULL: it has none that does. */
+static const struct probe *
+bitmap_of(const struct assembly *assembly, uint32_t i)
+{
+    const struct probe *probe = &assembly->probes[assembly->decision.members[i].candidate];
+    return assembly->decision.members[i].class == MEMBER_ACTIVE &&
+                   probe->bitmap_verdict == BITMAP_OK
+               ? probe
+               : NULL;
+}
+
+/* What the members say about redundancy (research/md.md 3.3): a place may be out of sync if any
+ * member in use says so. */
 static void
 remember_claims(struct sim_array *sim, const struct assembly *assembly)
 {
-    const struct probe *best = NULL;
     const struct super *super = &assembly->probes[assembly->decision.freshest].candidate.super;
-    for (uint32_t i = 0; i < assembly->decision.member_count; i++) {
-        const struct probe *probe = &assembly->probes[i];
-        if (assembly->decision.members[i].class == MEMBER_ACTIVE &&
-            probe->bitmap_verdict == BITMAP_OK &&
-            (best == NULL || probe->bitmap.events > best->bitmap.events))
-            best = probe;
-    }
     sim->dirty = assembly->decision.dirty;
     sim->resync_from_bytes =
         MIN(super->resync_offset_sectors, UINT64_MAX / SECTOR_BYTES) * SECTOR_BYTES;
-    sim->has_bits = best != NULL && best->bitmap.events >= super->events;
-    if (!sim->has_bits)
-        return;
-    sim->bits_chunk_bytes = best->bitmap.chunk_bytes;
+    sim->has_bits = false;
     memset(sim->bits, 0, sizeof(sim->bits));
-    check_gt(best->bitmap_raw_bytes, BITMAP_HEADER_BYTES);
-    memcpy(sim->bits, best->bitmap_raw + BITMAP_HEADER_BYTES,
-           MIN(best->bitmap_raw_bytes - BITMAP_HEADER_BYTES, sizeof(sim->bits)));
+    for (uint32_t i = 0; i < assembly->decision.member_count; i++) {
+        const struct probe *probe = bitmap_of(assembly, i);
+        if (probe == NULL)
+            continue;
+        check_gt(probe->bitmap_raw_bytes, BITMAP_HEADER_BYTES);
+        uint64_t bytes = MIN(probe->bitmap_raw_bytes - BITMAP_HEADER_BYTES, sizeof(sim->bits));
+        for (uint64_t byte = 0; byte < bytes; byte++)
+            sim->bits[byte] |= probe->bitmap_raw[BITMAP_HEADER_BYTES + byte];
+        sim->bits_chunk_bytes = probe->bitmap.chunk_bytes;
+        sim->has_bits |= probe->bitmap.events >= super->events;
+    }
 }
 
 bool
