@@ -353,7 +353,11 @@ stripe_op_start(struct stripe_op *op)
     bool rows = op->kind == STRIPE_ZERO_ROWS;
     op->sync_off_bytes = rows ? op->rows.lock_off : op->band.lock_off;
     op->sync_len_bytes = rows ? op->rows.lock_len : op->band.lock_len;
-    bool lock_first = op->kind != STRIPE_READ && op->array->redundant;
+    if (!op->array->redundant) { /* no stripes, but blocks that are read, merged and written */
+        op->sync_off_bytes = rows ? op->rows.array_off_bytes : op->band.array_off_bytes;
+        op->sync_len_bytes = rows ? op->rows.array_len_bytes : op->band.len_bytes;
+    }
+    bool lock_first = op->kind != STRIPE_READ;
     op->stage = lock_first ? OP_LOCK : OP_PLAN;
     stripe_op_step(op);
 }
