@@ -4,21 +4,25 @@
  * since they may want more than the running one says.  An update is three writes on every live
  * member, each durable (FUA) on all of them before the next begins:
  *
- *      BEGIN   events + 1, or + 2 and more after a failure; snapshot of what to say
+ *      BEGIN   events + 1; snapshot of what to say
  *      HEADER  bitmap header, through intent (it owns the bitmap's blocks)
  *      AREA    the older of the two sr5 slots: lineage, backup of the superblock
  *      SUPER   the superblock itself: from here on md sees the new state
- *      END     a member failed meanwhile: again, on the rest, with higher events; else tell
+ *      END     a member failed meanwhile: again, on the rest; after a failure, twice; else tell
  *
  * Invariants
- *   M1  events never go down, and never stay when anything is written (md's decrement of a pure
- *       dirty-to-clean step is legal, ours is simpler).
+ *   M1  events never go down, nor stay (but for M6) when anything is written (md's decrement of a
+ *       pure dirty-to-clean step is legal, ours is simpler).
  *   M2  after a member failed, the survivors' events exceed whatever it may hold by at least 2: md
  *       accepts a member one behind as fresh.  `events` is the newest ever tried, hence + 2.
  *   M3  a header or slot newer than the superblock is harmless (md: bitmap accepted if its events
  *       are not lower; area: its reader decides), older would be stale.  Hence the order.
  *   M4  `active` is true only while every live member durably says so; it is cleared before the
  *       first byte of an update that says otherwise is written.
+ *   M5  an update moves events by 1: a cut in the middle of it leaves members one apart, and all
+ *       of them are fresh.  Two steps are two updates.
+ *   M6  a member that was one behind when the array was opened is brought up first, by an update
+ *       that moves neither events nor roles: else the next cut could leave it two behind, stale.
  *   I11 `failures_recorded` moves only at END, when all survivors have the update.
  *
  * RAID 0 has no state to record: md never writes its superblocks, nor do we.  A read-only array
@@ -96,7 +100,7 @@ compose_super(struct meta_io *meta, struct member *member)
     super->resync_offset_sectors = meta->active_running ? 0 : meta->clean_resync_sectors;
     super->updated_s = clock_wall_ns(meta->array->clock) / SECOND_NS;
     super->max_dev = meta->max_dev;
-    memcpy(super->roles, meta->roles, sizeof(super->roles));
+    memcpy(super->roles, meta->catch_up ? meta->roles_found : meta->roles, sizeof(super->roles));
 }
 
 static void
@@ -120,7 +124,10 @@ begin(struct meta_io *meta)
     meta->wanted = false;
     meta->err = 0;
     bool failed = meta->failures_now != meta->failures_recorded;
-    meta->events += meta->jump || failed ? 2 : 1; /* M1, M2 */
+    if (meta->passes == 0)
+        meta->passes = (meta->jump || failed ? 2 : 1) + meta->catch_up; /* M2, M6 */
+    if (!meta->catch_up)
+        meta->events++; /* M1, M5 */
     meta->jump = false;
     meta->failures_running = meta->failures_now;
     meta->active_running = meta->want_active;
@@ -218,8 +225,14 @@ meta_step(struct meta_io *meta)
             break;
         case META_END:
             meta->stage = META_BEGIN;
-            if (meta->err == 0 && meta->failures_now != meta->failures_running)
+            meta->catch_up = meta->catch_up && meta->err != 0;
+            if (meta->err == 0 && meta->failures_now != meta->failures_running) {
+                meta->passes = 0;
                 break; /* a member failed under us: once more, on the rest */
+            }
+            if (meta->err == 0 && --meta->passes > 0)
+                break; /* M5 */
+            meta->passes = 0;
             finish(meta);
             if (list_empty(&meta->next) && !meta->wanted) {
                 meta->running = false;
@@ -306,6 +319,7 @@ meta_io_init(struct meta_io *meta, struct array *array, const struct super *fres
     list_init(&meta->next);
     list_init(&meta->current);
     memcpy(meta->roles, freshest->roles, sizeof(meta->roles));
+    memcpy(meta->roles_found, freshest->roles, sizeof(meta->roles_found));
     meta->children = calloc(array->member_count, sizeof(*meta->children));
     meta->memory = aligned_alloc(BLOCK_BYTES, array->member_count * MEMBER_MEMORY_BYTES);
     if (meta->children == NULL || meta->memory == NULL)

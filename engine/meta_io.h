@@ -21,6 +21,7 @@ struct meta_io {
     struct array *array;
     struct list next, current; /* waiters: of the next update, of the one that runs */
     uint32_t stage, pending;
+    uint32_t passes; /* updates still to run before anyone is told */
     bool running;
     bool wanted; /* a next update, though nobody waits for it */
     int err;
@@ -29,7 +30,8 @@ struct meta_io {
     bool want_active;              /* writes are going on: resync_offset 0 */
     uint64_t clean_resync_sectors; /* what it says when they are not */
     bool jump;                     /* the next update advances events by 2 at least */
-    uint16_t roles[SUPER_ROLES_MAX];
+    bool catch_up;                 /* some member is behind: the next update does not move events */
+    uint16_t roles[SUPER_ROLES_MAX], roles_found[SUPER_ROLES_MAX];
     uint32_t max_dev;
 
     /* What it says. */
