@@ -131,8 +131,7 @@ begin(struct meta_io *meta)
     meta->jump = false;
     meta->failures_running = meta->failures_now;
     meta->active_running = meta->want_active;
-    if (!meta->active_running)
-        meta->active = false; /* M4 */
+    check(meta->active_running || !meta->active); /* M4 */
 }
 
 static void
@@ -174,8 +173,9 @@ write_supers(struct meta_io *meta)
     meta->pending = 1; /* ours (I3) */
     for (uint32_t i = 0; i < array->member_count; i++) {
         struct member *member = &array->members[i];
-        if (!member_live(member) || member->super.events != meta->events)
+        if (!member_live(member))
             continue;
+        check_eq(member->super.events, meta->events); /* composed with the area */
         uint8_t *memory = member_memory(meta, member);
         uint32_t bytes = super_encode(&member->super, member->info.logical_bytes, memory);
         submit(meta, member, member->super_off_bytes, memory, bytes);
@@ -187,8 +187,8 @@ static void
 finish(struct meta_io *meta)
 {
     if (meta->err == 0) {
-        meta->failures_recorded = meta->failures_running; /* I11 */
-        meta->active = meta->active_running;
+        meta->failures_recorded = meta->failures_running;         /* I11 */
+        meta->active = meta->active_running && meta->want_active; /* M4: or is it taken back? */
     } else {
         meta->active = false; /* nobody knows: mark again before the next write (M4) */
     }

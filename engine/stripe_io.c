@@ -141,7 +141,7 @@ write_done(struct req *req)
 
 static void
 submit(struct stripe_op *op, struct stripe_io *io, struct member *member, enum req_op what,
-       const struct plan_io *where, const struct iovec *iov, uint32_t iov_count)
+       const struct plan_io *where, const struct stripe_slot *slot, void (*done)(struct req *req))
 {
     struct req *req = &io->req;
     io->op = op;
@@ -151,10 +151,10 @@ submit(struct stripe_op *op, struct stripe_io *io, struct member *member, enum r
     req->flags = op->flags;
     req->off_bytes = member->data_off_bytes + where->member_off_bytes;
     req->len_bytes = op->kind == STRIPE_ZERO_ROWS ? op->rows.member_len_bytes : op->plan.len_bytes;
-    req->iov = iov;
-    req->iov_count = iov_count;
+    req->iov = slot != NULL ? slot->iov : NULL;
+    req->iov_count = slot != NULL ? slot->iov_count : 0;
     req->err = 0;
-    req->done = what == REQ_READ ? read_done : write_done;
+    req->done = done;
     req->dev_node = (struct list_node){0};
     op->pending++;
     member->in_flight++;
@@ -176,7 +176,7 @@ stripe_io_read(struct stripe_op *op)
         }
         member->read_end_bytes =
             member->data_off_bytes + where->member_off_bytes + op->plan.len_bytes;
-        submit(op, &op->ios[i], member, REQ_READ, where, slot->iov, slot->iov_count);
+        submit(op, &op->ios[i], member, REQ_READ, where, slot, read_done);
     }
     return --op->pending == 0;
 }
@@ -193,8 +193,7 @@ write_role(struct stripe_op *op, uint32_t *next, const struct plan_io *where, en
         struct member *member = member_at(array, index[i]);
         if (member == NULL || !member_writable(member))
             continue;
-        submit(op, &op->ios[(*next)++], member, what, where, slot != NULL ? slot->iov : NULL,
-               slot != NULL ? slot->iov_count : 0);
+        submit(op, &op->ios[(*next)++], member, what, where, slot, write_done);
         submitted = true;
     }
     if (!submitted) /* failed since it was planned, or (zeroes) missing anyway */
@@ -220,6 +219,53 @@ stripe_io_zero_rows(struct stripe_op *op)
         struct plan_io where = {.role = (uint16_t)role,
                                 .member_off_bytes = op->rows.member_off_bytes};
         write_role(op, &next, &where, REQ_ZERO, NULL);
+    }
+    return --op->pending == 0;
+}
+
+/* ---- repair --------------------------------------------------------------------------------- */
+
+/* A failure costs nothing: the sector was bad before, and the data is elsewhere. */
+static void
+repair_done(struct req *req)
+{
+    struct stripe_io *io = CONTAINER_OF(req, struct stripe_io, req);
+    struct stripe_op *op = io->op;
+    struct member *member = io->member;
+    member->in_flight--;
+    member->writes++;
+    member->writes_done++;
+    if (req->err == 0)
+        member->repaired++;
+    else
+        member->write_errors++;
+    if (--op->pending == 0)
+        stripe_op_step(op);
+}
+
+bool
+stripe_io_repair(struct stripe_op *op)
+{
+    const struct array *array = op->array;
+    struct place places[MEMBERS_MAX];
+    uint32_t next = 0, count = 0;
+    /* Only under the lock, and only where the other copies are known to be right. */
+    if (!op->locked || array->read_only || !op->input.parity_trusted)
+        return true;
+    op->pending = 1; /* ours (I3) */
+    for (uint32_t k = 0; k < op->band.data_count; k++) {
+        uint64_t off =
+            k == 0 ? op->band.array_off_bytes : band_data_off(&array->geometry, &op->band, k);
+        count = layout_places(&array->geometry, off, places, MEMBERS_MAX);
+        for (uint32_t i = 0; i < count; i++) {
+            struct member *member = member_at(array, array->role_main[places[i].role]);
+            if (!(op->bad_main & mask_of(places[i].role)) || !member_in_sync(member))
+                continue;
+            const struct plan_io where = {.role = (uint16_t)places[i].role,
+                                          .member_off_bytes = places[i].member_off_bytes};
+            const struct stripe_slot *slot = &op->slots[PLAN_NEW(op->piece_role[k])];
+            submit(op, &op->ios[next++], member, REQ_WRITE, &where, slot, repair_done);
+        }
     }
     return --op->pending == 0;
 }

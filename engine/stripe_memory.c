@@ -211,31 +211,62 @@ copy_out(struct stripe_op *op)
     }
 }
 
+/* The sources of a sum: where they are, and their coefficients. */
+struct sources {
+    const uint8_t *from[PARITY_SOURCES_MAX];
+    uint8_t coef[PARITY_SOURCES_MAX];
+};
+
 static void
-run_sum(struct stripe_op *op, const struct plan_sum *sum)
+sources_of(struct stripe_op *op, const struct plan_sum *sum, struct sources *out)
 {
-    const uint8_t *src[MEMBERS_MAX + 2];
-    uint8_t coef[MEMBERS_MAX + 2];
-    check_le(sum->term_count, ARRAY_LEN(src));
+    check_le(sum->term_count, ARRAY_LEN(out->from));
     for (uint32_t i = 0; i < sum->term_count; i++) {
         const struct plan_term *term = &op->plan.terms[sum->term_first + i];
-        src[i] = slot_bytes(op, term->slot);
-        coef[i] = term->coef;
+        out->from[i] = slot_bytes(op, term->slot);
+        out->coef[i] = term->coef;
     }
-    parity_sum(slot_bytes(op, sum->dst), src, coef, sum->term_count, op->plan.len_bytes);
+}
+
+static bool
+same_sources(const struct plan *plan, const struct plan_sum *a, const struct plan_sum *b)
+{
+    if (a->term_count != b->term_count)
+        return false;
+    for (uint32_t i = 0; i < a->term_count; i++)
+        if (plan->terms[a->term_first + i].slot != plan->terms[b->term_first + i].slot)
+            return false;
+    return true;
+}
+
+/* Sums [first, end); two of the same sources (P and Q) in one pass over them. */
+static void
+run_sums(struct stripe_op *op, uint32_t first, uint32_t end)
+{
+    const struct plan *plan = &op->plan;
+    struct sources a, b;
+    for (uint32_t i = first; i < end; i++) {
+        const struct plan_sum *sum = &plan->sums[i];
+        sources_of(op, sum, &a);
+        uint8_t *dst = slot_bytes(op, sum->dst);
+        if (i + 1 == end || !same_sources(plan, sum, sum + 1)) {
+            parity_sum(dst, a.from, a.coef, sum->term_count, plan->len_bytes);
+            continue;
+        }
+        i++;
+        sources_of(op, sum + 1, &b);
+        uint8_t *const both[] = {dst, slot_bytes(op, (sum + 1)->dst)};
+        parity_sum2(both, a.from, a.coef, b.coef, sum->term_count, plan->len_bytes);
+    }
 }
 
 void
 stripe_memory_compute(struct stripe_op *op)
 {
-    const struct plan *plan = &op->plan;
-    uint32_t i = 0;
-    for (; i < plan->sum_merge_index; i++)
-        run_sum(op, &plan->sums[i]);
+    run_sums(op, 0, op->plan.sum_merge_index);
     if (op->kind == STRIPE_WRITE)
         merge(op);
-    for (; i < plan->sum_count; i++)
-        run_sum(op, &plan->sums[i]);
+    run_sums(op, op->plan.sum_merge_index, op->plan.sum_count);
     if (op->kind == STRIPE_READ)
         copy_out(op);
 }

@@ -10,6 +10,7 @@
  *      INTENT    the bitmap bits are durable (I1)                          W Z
  *      READ      old contents, or the client's data                     R  W   S
  *      COMPUTE   merge ragged client data, sums; copy out               R  W   S
+ *      REPAIR    what could not be read is written again (P6)           R*
  *      WRITE     data and redundancy, on every member of each role         W Z S
  *      RECORD    who missed it is durable on the survivors (I11)           W Z S
  *      JUDGE     are the bytes computable from the survivors?              W Z S
@@ -44,6 +45,7 @@ enum op_stage {
     OP_INTENT,
     OP_READ,
     OP_COMPUTE,
+    OP_REPAIR,
     OP_WRITE,
     OP_RECORD,
     OP_JUDGE,
@@ -97,7 +99,7 @@ intent_done(struct intent_waiter *waiter, int err)
 static bool
 lock(struct stripe_op *op)
 {
-    if (op->sync_len_bytes == 0 || op->locked)
+    if (op->locked)
         return true;
     op->locked = true;
     return range_lock_acquire(&op->array->locks, &op->lock, op->sync_off_bytes, op->sync_len_bytes,
@@ -188,11 +190,11 @@ make_plan(struct stripe_op *op)
     return plan_sync(&op->input, sync_targets(op), &op->plan);
 }
 
-/* A read that has to compute needs the stripe to itself; scratch is not held yet (S1). */
+/* A read that has to compute or repair needs the stripe to itself; scratch is not held yet (S1). */
 static bool
 needs_lock_now(const struct stripe_op *op)
 {
-    return !op->locked && op->array->redundant && op->plan.sum_count != 0;
+    return !op->locked && op->array->redundant && (op->plan.sum_count != 0 || op->bad_main != 0);
 }
 
 static bool
@@ -319,8 +321,13 @@ stripe_op_step(struct stripe_op *op)
                 break;
             count_method(op);
             stripe_memory_compute(op);
-            if (op->kind == STRIPE_READ)
-                op->stage = OP_FINISH;
+            break;
+        case OP_REPAIR: /* P6 */
+            if (op->kind != STRIPE_READ)
+                break;
+            op->stage = OP_FINISH;
+            if (op->bad_main != 0 && !stripe_io_repair(op))
+                return;
             break;
         case OP_WRITE:
             if (!(op->kind == STRIPE_ZERO_ROWS ? stripe_io_zero_rows(op) : stripe_io_write(op)))
@@ -340,6 +347,20 @@ stripe_op_step(struct stripe_op *op)
     }
 }
 
+/* What is locked and marked.  Layouts without redundancy ask for no lock, but here a write may have
+ * to read and merge a block first, and must not lose another write to that block. */
+static void
+choose_range(struct stripe_op *op)
+{
+    bool rows = op->kind == STRIPE_ZERO_ROWS;
+    op->sync_off_bytes = rows ? op->rows.lock_off : op->band.lock_off;
+    op->sync_len_bytes = rows ? op->rows.lock_len : op->band.lock_len;
+    if (op->sync_len_bytes != 0)
+        return;
+    op->sync_off_bytes = rows ? op->rows.array_off_bytes : op->band.array_off_bytes;
+    op->sync_len_bytes = rows ? op->rows.array_len_bytes : op->band.len_bytes;
+}
+
 void
 stripe_op_start(struct stripe_op *op)
 {
@@ -350,14 +371,7 @@ stripe_op_start(struct stripe_op *op)
     op->scratch_turn = false;
     op->bad_main = op->bad_second = op->write_failed = 0;
     op->scratch = NULL;
-    bool rows = op->kind == STRIPE_ZERO_ROWS;
-    op->sync_off_bytes = rows ? op->rows.lock_off : op->band.lock_off;
-    op->sync_len_bytes = rows ? op->rows.lock_len : op->band.lock_len;
-    if (!op->array->redundant) { /* no stripes, but blocks that are read, merged and written */
-        op->sync_off_bytes = rows ? op->rows.array_off_bytes : op->band.array_off_bytes;
-        op->sync_len_bytes = rows ? op->rows.array_len_bytes : op->band.len_bytes;
-    }
-    bool lock_first = op->kind != STRIPE_READ;
-    op->stage = lock_first ? OP_LOCK : OP_PLAN;
+    choose_range(op);
+    op->stage = op->kind == STRIPE_READ ? OP_PLAN : OP_LOCK;
     stripe_op_step(op);
 }

@@ -91,8 +91,9 @@ void stripe_memory_put(struct stripe_op *op);
 void stripe_memory_wake(struct array *array);
 /* The plan's sums; a write's client data is taken where plan.h says, a read's given at the end. */
 void stripe_memory_compute(struct stripe_op *op);
-#define STRIPE_ZERO_BYTES MIB(1) /* longest piece, since zero pieces point into so much of zeroes  \
-                                  */
+#define STRIPE_ZERO_BYTES                                                                          \
+    MIB(1) /* longest piece, since zero pieces point into so much of zeroes                        \
+            */
 
 /* ---- stripe_io.c: member requests ----------------------------------------------------------- */
 /* Masks of roles for exactly this band. */
@@ -101,3 +102,5 @@ void stripe_masks(const struct stripe_op *op, uint64_t *readable, uint64_t *writ
 bool stripe_io_read(struct stripe_op *op);
 bool stripe_io_write(struct stripe_op *op);
 bool stripe_io_zero_rows(struct stripe_op *op);
+/* P6: client data that a member could not read, and that was got otherwise, goes back to it. */
+bool stripe_io_repair(struct stripe_op *op);

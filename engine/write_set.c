@@ -111,10 +111,20 @@ write_set_apply(struct write_set *set, unsigned phase, struct diag *diag)
     if (err == 0)
         return 0;
     int undo_err = write_set_undo(set);
+    const char *outcome = "and putting back what was there failed, too";
+    if (undo_err == 0)
+        outcome = set->undo_wipes ? "there is no array, and what the members held is lost"
+                                  : "everything was put back as it was";
     return diag_set(diag, DIAG_FAILED, "E_WRITE", err, "%s: writing failed: %s; %s", failed->path,
-                    strerror(-err),
-                    undo_err == 0 ? "everything was put back as it was"
-                                  : "and putting back what was there failed, too");
+                    strerror(-err), outcome);
+}
+
+void
+write_set_undo_wipes(struct write_set *set)
+{
+    set->undo_wipes = true;
+    for (size_t i = 0; i < set->count; i++)
+        memset(set->entries[i].before, 0, set->entries[i].len);
 }
 
 static int

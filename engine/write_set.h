@@ -22,6 +22,7 @@ struct write_set_entry {
 struct write_set {
     struct write_set_entry *entries;
     size_t count, room;
+    bool undo_wipes; /* what was there cannot come back: undo writes zeroes */
 };
 
 void write_set_init(struct write_set *set);
@@ -34,5 +35,8 @@ MUST_CHECK int write_set_load(struct write_set *set, struct diag *diag);
 /* Write one phase and flush.  On error everything is put back before it returns; *diag: E_WRITE
  * says whether that worked, too. */
 MUST_CHECK int write_set_apply(struct write_set *set, unsigned phase, struct diag *diag);
+/* From now on undo leaves zeroes instead of what was loaded: the data that the old signatures spoke
+ * of has been overwritten meanwhile, and bringing them back would be a lie. */
+void write_set_undo_wipes(struct write_set *set);
 /* Put everything back.  0, or the first error; goes on behind it. */
 int write_set_undo(struct write_set *set);

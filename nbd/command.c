@@ -92,7 +92,7 @@ nbd_command_req_flags(const struct nbd_command_request *command)
 uint32_t
 nbd_command_error(int err, uint32_t req_flags)
 {
-    check_le(err, 0);
+    check(err <= 0);
     switch (-err) {
     case 0:
         return 0;

@@ -31,6 +31,9 @@
 /* Make room at the end of the inbox when less than this is left. */
 #define INBOX_BYTES_LOW KIB(64)
 
+/* Messages in 10 s about what clients do, whatever they do. */
+#define COMPLAINTS_MAX 8
+
 static void conn_ready_in(struct loop_fd *watch, uint32_t events);
 static void conn_ready_out(struct loop_fd *watch, uint32_t events);
 static void conn_timer_fired(struct loop_timer *timer);
@@ -207,6 +210,13 @@ conn_end(struct loop_step *step)
     conn->owner->ended(conn);
 }
 
+void
+nbd_conn_complain(struct nbd_conn *conn, const char *why)
+{
+    if (msg_allowed(&conn->lane->complaints, loop_now_ns(conn->lane->loop), COMPLAINTS_MAX))
+        msg(MSG_NOTICE, "nbd: %s: %s; closing", conn->peer, why);
+}
+
 /* ---- limits of time ---------------------------------------------------------------------- */
 void
 nbd_conn_watchdog(struct nbd_conn *conn, uint64_t due_ns)
@@ -225,7 +235,7 @@ check_clock(struct nbd_conn *conn, uint64_t since_ns, uint64_t max_ns, const cha
         nbd_conn_watchdog(conn, since_ns + max_ns);
         return;
     }
-    msg(MSG_NOTICE, "nbd: %s: %s; closing", conn->peer, why);
+    nbd_conn_complain(conn, why);
     nbd_conn_kill(conn);
 }
 

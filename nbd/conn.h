@@ -129,6 +129,8 @@ void nbd_conn_obey(struct nbd_conn *conn);
 /* Something changed: wait for other events, or end. */
 void nbd_conn_update(struct nbd_conn *conn);
 
+/* Log why its client is being closed; not more often than is good for the log. */
+void nbd_conn_complain(struct nbd_conn *conn, const char *why);
 /* See that the limits are checked at due_ns at the latest. */
 void nbd_conn_watchdog(struct nbd_conn *conn, uint64_t due_ns);
 

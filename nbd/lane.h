@@ -9,6 +9,7 @@
 #pragma once
 
 #include "engine/base/arena.h"
+#include "engine/base/msg.h"
 
 #include "engine/loop/mailbox.h"
 #include "nbd/export.h"
@@ -28,11 +29,12 @@ struct nbd_lane {
     struct list waiting_small, waiting_large; /* connections without memory */
     struct nbd_conn *favoured;                /* of resume: may pass those that wait */
     struct loop_hook hook;
-    struct loop_step round;  /* makes the turn go round once more, so that the hook runs */
-    struct loop_step resume; /* connections that waited for memory */
-    struct mail kick;        /* look at what the server wants of your connections */
-    bool kicked;             /* atomic: kick is on its way */
-    struct mail leave;       /* give up everything */
+    struct loop_step round;      /* makes the turn go round once more, so that the hook runs */
+    struct loop_step resume;     /* connections that waited for memory */
+    struct msg_limit complaints; /* about clients, in the log */
+    struct mail kick;            /* look at what the server wants of your connections */
+    bool kicked;                 /* atomic: kick is on its way */
+    struct mail leave;           /* give up everything */
     struct loop_step left;
     struct mailbox *home;
     struct mail gone; /* the answer; deliver is set by who waits for it */

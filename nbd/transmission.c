@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "engine/base/check.h"
-#include "engine/base/msg.h"
 
 #include "nbd/conn.h"
 
@@ -63,7 +62,7 @@ submit(struct nbd_conn *conn, struct nbd_request *request)
 static void
 lose_stream(struct nbd_conn *conn, const char *why)
 {
-    msg(MSG_NOTICE, "nbd: %s: %s; closing", conn->peer, why);
+    nbd_conn_complain(conn, why);
     nbd_conn_drain(conn);
 }
 

@@ -5,9 +5,13 @@
 
 #include "engine/meta/bitmap_format.h"
 
-#define BITS_MAX     UINT64_C(16384) /* of a new array: as fine as md makes it for 1 TiB */
-#define CHUNK_MIN    KIB(64)
-#define CHUNK_MAX    MIB(2048)
+/* Of a new array.  Finer makes resync after an unclean stop shorter, coarser makes setting bits
+ * rarer: a bit costs a durable write on every member before the data may go.  A thousandth of a
+ * member is resynced soon enough; beyond 64 GiB it is md's 64 MiB. */
+#define BITS_WANTED  1024u
+#define CHUNK_MIN    MIB(1)
+#define CHUNK_WANTED MIB(64)
+#define CHUNK_MAX    MIB(2048) /* whatever the space */
 #define SYNC_MAX     (UINT64_MAX / SECTOR_BYTES)
 #define BITS_IN_BYTE 8
 
@@ -98,7 +102,9 @@ bitmap_choose_chunk(uint64_t sync_bytes, uint64_t space_bytes)
 {
     uint64_t chunk = CHUNK_MIN;
     check_gt(space_bytes, BITMAP_HEADER_BYTES);
-    uint64_t bits_max = MIN(BITS_MAX, (space_bytes - BITMAP_HEADER_BYTES) * BITS_IN_BYTE);
+    uint64_t bits_max = (space_bytes - BITMAP_HEADER_BYTES) * BITS_IN_BYTE;
+    while (chunk < CHUNK_WANTED && div_ceil(sync_bytes, chunk) > BITS_WANTED)
+        chunk *= 2;
     while (chunk < CHUNK_MAX && div_ceil(sync_bytes, chunk) > bits_max)
         chunk *= 2;
     return (uint32_t)chunk;

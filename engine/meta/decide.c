@@ -13,9 +13,7 @@
  * D3  A member that the freshest lists as failed is not used, whatever it says of itself.
  * D4  Two sides that each went on alone are never merged; one is chosen by name.
  *
- * Divergence is seen in the role tables: a member that was lost keeps a table in which those that
- * lost it still work; one that went on alone has a table without them.  Where both have an sr5 area
- * of their superblock's generation, its lineage says it exactly. */
+ * How divergence is seen: lineage.c. */
 #include "engine/meta/decide.h"
 
 #include <inttypes.h>
@@ -26,6 +24,7 @@
 #include "engine/base/bitset.h"
 
 #include "engine/meta/bitmap_format.h"
+#include "engine/meta/lineage.h"
 
 #define ROLES_MAX      64u
 #define CANDIDATES_MAX ARRAY_LEN(((struct decision *)0)->members)
@@ -79,23 +78,6 @@ static bool
 is_data_role(uint16_t role)
 {
     return role < SUPER_ROLE_JOURNAL;
-}
-
-/* Does `table` list this device as working in `role`? */
-static bool
-lists(const struct super *table, uint32_t dev_number, uint16_t role)
-{
-    return dev_number < table->max_dev && table->roles[dev_number] == role;
-}
-
-/* Does `table` have nobody in that role? */
-static bool
-vacant(const struct super *table, uint16_t role)
-{
-    for (uint32_t dev = 0; dev < table->max_dev; dev++)
-        if (table->roles[dev] == role)
-            return false;
-    return true;
 }
 
 /* ---- strangers ------------------------------------------------------------------------------ */
@@ -272,78 +254,13 @@ pass_contradictions(const struct court *court, uint32_t freshest)
 
 /* ---- divergence ----------------------------------------------------------------------------- */
 
-/* A member's lineage counts only while it is of its superblock's generation: md moves the counter
- * without telling the area. */
-static const struct area *
-lineage(const struct court *court, uint32_t i)
-{
-    const struct candidate *c = court->candidates[i];
-    bool current = c->has_area && c->area.events == c->super.events && !c->super_from_backup &&
-                   memcmp(c->area.array_uuid, c->super.array_uuid, 16) == 0 &&
-                   memcmp(c->area.device_uuid, c->super.device_uuid, 16) == 0;
-    return current ? &c->area : NULL;
-}
-
-/* a knew `other` only up to a generation that other has left behind since. */
-static bool
-lost_sight(const struct area *a, uint16_t role, uint64_t events)
-{
-    return role < AREA_MEMBERS_MAX && events > 1 && a->role_events[role] < events - 1;
-}
-
-static bool
-diverged_by_lineage(const struct court *court, uint32_t m, uint32_t f)
-{
-    const struct area *am = lineage(court, m), *af = lineage(court, f);
-    const struct super *sm = super_of(court, m), *sf = super_of(court, f);
-    return am != NULL && af != NULL && lost_sight(am, super_role(sf), sf->events) &&
-           lost_sight(af, super_role(sm), sm->events);
-}
-
-/* By the tables: does m know none of those that work now, and had it closed the freshest one's or
- * another one's role?  Then it went on without them, and they without it. */
-static bool
-diverged_by_tables(const struct court *court, uint32_t m, uint32_t f)
-{
-    const struct super *sm = super_of(court, m), *sf = super_of(court, f);
-    bool without = false;
-    if (lists(sf, sm->dev_number, super_role(sm)) && sm->events + 1 >= sf->events &&
-        lists(sm, sf->dev_number, super_role(sf)))
-        return false; /* they know each other */
-    for (uint32_t dev = 0; dev < sf->max_dev; dev++) {
-        uint16_t role = sf->roles[dev];
-        if (!is_data_role(role) || dev == sm->dev_number)
-            continue;
-        if (lists(sm, dev, role))
-            return false; /* one that works now was with m to its end */
-        without |= vacant(sm, role);
-    }
-    return without;
-}
-
-/* At (nearly) the same generation, reporting the freshest as lost is enough. */
-static bool
-reports_lost(const struct court *court, uint32_t m, uint32_t f)
-{
-    const struct super *sm = super_of(court, m), *sf = super_of(court, f);
-    bool adopted = sf->features & (SUPER_RECOVERY | SUPER_REPLACEMENT);
-    return sm->events + 1 >= sf->events && !adopted && vacant(sm, super_role(sf));
-}
-
-static bool
-diverged(const struct court *court, uint32_t m, uint32_t f)
-{
-    return diverged_by_lineage(court, m, f) || diverged_by_tables(court, m, f) ||
-           reports_lost(court, m, f);
-}
-
 static uint32_t
 find_diverged(const struct court *court, uint32_t freshest)
 {
     for (uint32_t i = 0; i < court->count; i++) {
         bool adopted = super_of(court, i)->features & (SUPER_RECOVERY | SUPER_REPLACEMENT);
         if (i != freshest && unjudged(court, i) && is_data_role(super_role(super_of(court, i))) &&
-            !adopted && diverged(court, i, freshest))
+            !adopted && members_diverged(court->candidates[i], court->candidates[freshest]))
             return i;
     }
     return NOBODY;
@@ -364,8 +281,9 @@ with_kept(const struct court *court, uint32_t i)
 {
     uint32_t kept = find_path(court, court->keep);
     const struct super *si = super_of(court, i), *sk = super_of(court, kept);
-    return i == kept || (lists(sk, si->dev_number, super_role(si)) &&
-                         lists(si, sk->dev_number, super_role(sk)) && !diverged(court, i, kept));
+    return i == kept || (super_lists(sk, si->dev_number, super_role(si)) &&
+                         super_lists(si, sk->dev_number, super_role(sk)) &&
+                         !members_diverged(court->candidates[i], court->candidates[kept]));
 }
 
 /* Settle a divergence, or refuse.  *freshest becomes that of the chosen side. */
@@ -392,7 +310,7 @@ pass_divergence(const struct court *court, uint32_t *freshest)
         if (!unjudged(court, i) || !is_data_role(super_role(super_of(court, i))) || i == *freshest)
             continue;
         bool ahead = super_of(court, i)->events > super_of(court, *freshest)->events + 1;
-        if (ahead || diverged(court, i, *freshest))
+        if (ahead || members_diverged(court->candidates[i], court->candidates[*freshest]))
             judge(court, i, MEMBER_DIVERGED, "it was written apart from %s, which is kept",
                   court->keep);
     }
@@ -431,7 +349,7 @@ judge_behind(const struct court *court, uint32_t i, uint32_t freshest)
 {
     const struct super *m = super_of(court, i), *f = super_of(court, freshest);
     uint64_t behind = f->events - m->events;
-    if (lists(f, m->dev_number, SUPER_ROLE_FAULTY))
+    if (super_lists(f, m->dev_number, SUPER_ROLE_FAULTY))
         judge(court, i, MEMBER_FAULTY,
               "generation behind by %" PRIu64 " events: the others say it failed, must be rebuilt",
               behind);

@@ -336,6 +336,21 @@ super_role(const struct super *super)
     return super->dev_number < super->max_dev ? super->roles[super->dev_number] : SUPER_ROLE_SPARE;
 }
 
+bool
+super_lists(const struct super *table, uint32_t dev_number, uint16_t role)
+{
+    return dev_number < table->max_dev && table->roles[dev_number] == role;
+}
+
+bool
+super_vacant(const struct super *table, uint16_t role)
+{
+    for (uint32_t dev = 0; dev < table->max_dev; dev++)
+        if (table->roles[dev] == role)
+            return false;
+    return true;
+}
+
 void
 super_drop_ppl(struct super *super)
 {

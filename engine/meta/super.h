@@ -89,6 +89,9 @@ enum super_verdict super_decode(const uint8_t raw[SUPER_BYTES], uint32_t minor, 
 uint32_t super_encode(const struct super *super, uint32_t logical_bytes, uint8_t raw[SUPER_BYTES]);
 /* This member's role by its own table: roles[dev_number]. */
 uint16_t super_role(const struct super *super);
+/* Does this table list the device as working in `role`?  Has it nobody there? */
+bool super_lists(const struct super *table, uint32_t dev_number, uint16_t role);
+bool super_vacant(const struct super *table, uint16_t role);
 /* Clear the partial parity log's feature and place.  Every superblock that sr5 writes goes through
  * this: a log that we do not maintain must not be replayed (docs/on-disk-format.md). */
 void super_drop_ppl(struct super *super);

@@ -10,7 +10,7 @@
 static const char *
 golden_root(void)
 {
-    static const char *const places[] = {"tests/golden", "/work/shared/golden"};
+    static const char *const places[] = {"tests/golden/sets", "tests/golden"};
     const char *asked = getenv("SR5_GOLDEN");
     if (asked != NULL)
         return asked;

@@ -1,4 +1,4 @@
-/* The member images that the kernel's md made (tests/golden, else where SR5_GOLDEN points). */
+/* The member images that the kernel's md made (tests/golden/sets, or where SR5_GOLDEN points). */
 #pragma once
 
 #include "engine/base/compiler.h"

@@ -1,5 +1,6 @@
 #include "tests/unit/mem_blob.h"
 
+#include <isa-l/crc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +47,8 @@ mem_write(struct blob *blob, const void *from, size_t len, uint64_t off_bytes)
     if (err < 0 || !inside(mem, len, off_bytes))
         return -EIO;
     memcpy(mem->bytes + off_bytes, from, len);
+    mem->data_written |=
+        off_bytes + len > MEM_EDGE_BYTES && off_bytes < mem->blob.size_bytes - MEM_EDGE_BYTES;
     mem->written_low = MIN(mem->written_low, off_bytes);
     mem->written_high = MAX(mem->written_high, off_bytes + len);
     return 0;
@@ -117,9 +120,8 @@ mem_blob_after_cut(struct mem_blob *blob, struct rng *rng)
 uint64_t
 mem_blob_hash(const struct mem_blob *blob)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    const uint64_t *words = (const uint64_t *)(const void *)blob->bytes;
-    for (uint64_t i = 0; i < blob->blob.size_bytes / sizeof(*words); i++)
-        hash = (hash ^ words[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    uint64_t edge = MIN(MEM_EDGE_BYTES, blob->blob.size_bytes);
+    unsigned front = crc32_iscsi(blob->bytes, (int)edge, UINT32_MAX);
+    return (uint64_t)front << 32 |
+           crc32_iscsi(blob->bytes + blob->blob.size_bytes - edge, (int)edge, UINT32_MAX);
 }

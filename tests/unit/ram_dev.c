@@ -13,7 +13,7 @@ carry_out(struct ram_dev *ram, struct req *req)
         iov_copy_in(req->iov, req->iov_count, 0, ram->memory + req->off_bytes, req->len_bytes);
     if (err == 0 && req->op == REQ_WRITE)
         iov_copy_out(ram->memory + req->off_bytes, req->iov, req->iov_count, 0, req->len_bytes);
-    if (err == 0 && req->op == REQ_ZERO && (req->flags & REQ_FAST_ZERO) != 0)
+    if (err == 0 && req->op == REQ_ZERO && ram->slow_zero && (req->flags & REQ_FAST_ZERO) != 0)
         err = -ENOTSUP;
     else if (err == 0 && req->op == REQ_ZERO)
         memset(ram->memory + req->off_bytes, 0, req->len_bytes);

@@ -8,6 +8,7 @@ struct ram_dev {
     uint8_t *memory;
     uint64_t size_bytes;
     bool hold;        /* keep requests until ram_dev_release() */
+    bool slow_zero;   /* FAST_ZERO is -ENOTSUP */
     int fail_err;     /* answer with this; 0: do it */
     struct list held; /* by dev_node, in order of arrival */
     uint32_t held_count;

@@ -59,7 +59,7 @@ super_of(const struct rig *rig, uint32_t i)
  */
 
 static void
-a_bad_sector_is_reconstructed_and_costs_no_member(void)
+a_bad_sector_is_reconstructed_rewritten_and_costs_no_member(void)
 {
     struct rig_config configs[] = {shape(RAID1, 0, 2), shape(RAID5, LEFT_SYMMETRIC, 4),
                                    shape(RAID6, LEFT_SYMMETRIC, 5), shape(RAID10, 0x102, 4)};
@@ -72,7 +72,9 @@ a_bad_sector_is_reconstructed_and_costs_no_member(void)
         CU_ASSERT_EQUAL(status_of(&rig)->state, AS_ONLINE);
         CU_ASSERT_EQUAL(status_of(&rig)->members[0].state, MS_SUSPECT);
         CU_ASSERT(status_of(&rig)->members[0].read_errors > 0);
-        rig.devs[0]->bad_len = 0;
+        CU_ASSERT(status_of(&rig)->members[0].repaired > 0); /* P6: and rewritten */
+        CU_ASSERT_EQUAL(rig.devs[0]->bad_len, 0);
+        CU_ASSERT_EQUAL(rig_mismatches(&rig, 0, rig.size_bytes), 0);
         rig_stop(&rig);
         rig_destroy(&rig);
     }
@@ -487,7 +489,7 @@ overlapping_writers_never_tear_redundancy(void)
     }
 }
 
-SUITE_MAIN("array_faults", T(a_bad_sector_is_reconstructed_and_costs_no_member),
+SUITE_MAIN("array_faults", T(a_bad_sector_is_reconstructed_rewritten_and_costs_no_member),
            T(what_nobody_can_give_is_an_error_for_that_range_only),
            T(partial_writes_over_a_bad_sector_recover_the_old_data_first),
            T(the_survivors_know_who_missed_a_write_before_it_is_acknowledged),

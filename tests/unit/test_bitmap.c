@@ -70,10 +70,12 @@ the_chosen_chunk_always_fits(void)
         struct bitmap_header header = sample();
         header.chunk_bytes = bitmap_choose_chunk(sync, KIB(4));
         header.sync_sectors = bytes_to_sectors(sync);
-        CU_ASSERT(is_pow2(header.chunk_bytes) && header.chunk_bytes >= KIB(64));
+        CU_ASSERT(is_pow2(header.chunk_bytes) && header.chunk_bytes >= MIB(1));
         CU_ASSERT(bitmap_total_bytes(&header) <= KIB(4));
     }
-    CU_ASSERT_EQUAL(bitmap_choose_chunk(MIB(16), KIB(4)), KIB(64));
+    CU_ASSERT_EQUAL(bitmap_choose_chunk(MIB(16), KIB(4)), MIB(1));
+    CU_ASSERT_EQUAL(bitmap_choose_chunk(GIB(1) + 1, KIB(4)), MIB(2));
+    CU_ASSERT_EQUAL(bitmap_choose_chunk(GIB(64), KIB(128)), MIB(64));
     CU_ASSERT_EQUAL(bitmap_choose_chunk(TIB(1), KIB(128)), MIB(64)); /* as md */
 }
 
