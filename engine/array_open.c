@@ -268,7 +268,6 @@ drop_absent(struct array *array)
             continue;
         meta->roles[number] = SUPER_ROLE_SPARE;
         meta->jump = true;
-        meta->active = false; /* I11: no write before it is recorded, also when it says dirty */
     }
 }
 

@@ -4,6 +4,8 @@
  * since they may want more than the running one says.  An update is three writes on every live
  * member, each durable (FUA) on all of them before the next begins:
  *
+ *      SETTLE  only once: what was found may be in a cache only, left there by a killed daemon; it
+ *              is made durable before anything is built on it
  *      BEGIN   events + 1; snapshot of what to say
  *      HEADER  bitmap header, through intent (it owns the bitmap's blocks)
  *      AREA    the older of the two sr5 slots: lineage, backup of the superblock
@@ -34,7 +36,7 @@
 
 #include "engine/array_core.h"
 
-enum meta_stage { META_BEGIN, META_HEADER, META_AREA, META_SUPER, META_END };
+enum meta_stage { META_SETTLE, META_BEGIN, META_HEADER, META_AREA, META_SUPER, META_END };
 
 #define MEMBER_MEMORY_BYTES (SUPER_BYTES + AREA_SLOT_BYTES)
 
@@ -88,6 +90,44 @@ submit(struct meta_io *meta, struct member *member, uint64_t off_bytes, uint8_t 
     member->in_flight++;
     meta->array->stats.super_writes++;
     dev_submit(member->dev, &child->req);
+}
+
+static void
+settled(struct req *req)
+{
+    struct meta_child *child = CONTAINER_OF(req, struct meta_child, req);
+    struct meta_io *meta = child->meta;
+    struct member *member = child->member;
+    member->in_flight--;
+    member->flushes++;
+    if (req->err == 0)
+        member->writes_flushed = MAX(member->writes_flushed, child->mark);
+    else if (member_live(member) && !array_member_fail(meta->array, member, FAULT_FLUSH))
+        meta->array->flush.lost = true; /* P3 */
+    if (--meta->pending == 0)
+        meta_step(meta);
+}
+
+static bool
+settle(struct meta_io *meta)
+{
+    struct array *array = meta->array;
+    meta->running = true;
+    meta->pending = 1; /* ours (I3) */
+    for (uint32_t i = 0; i < array->member_count; i++) {
+        struct member *member = &array->members[i];
+        struct meta_child *child = &meta->children[i];
+        if (!member_live(member) || !member_needs_flush(member))
+            continue;
+        child->meta = meta;
+        child->member = member;
+        child->mark = member->writes_done;
+        child->req = (struct req){.op = REQ_FLUSH, .done = settled};
+        meta->pending++;
+        member->in_flight++;
+        dev_submit(member->dev, &child->req);
+    }
+    return --meta->pending == 0;
 }
 
 /* The superblock of one member as this update wants it. */
@@ -207,6 +247,10 @@ meta_step(struct meta_io *meta)
 {
     for (;;) {
         switch ((enum meta_stage)meta->stage++) { /* advance first */
+        case META_SETTLE:
+            if (!settle(meta))
+                return;
+            break;
         case META_BEGIN:
             begin(meta);
             break;
@@ -313,7 +357,6 @@ meta_io_init(struct meta_io *meta, struct array *array, const struct super *fres
         .events = freshest->events,
         .max_dev = freshest->max_dev,
         .clean_resync_sectors = freshest->resync_offset_sectors,
-        .active = freshest->resync_offset_sectors == 0,
         .want_active = freshest->resync_offset_sectors == 0,
     };
     list_init(&meta->next);

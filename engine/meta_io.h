@@ -15,6 +15,7 @@ struct meta_child {
     struct iovec iov;
     struct meta_io *meta;
     struct member *member;
+    uint64_t mark; /* SETTLE: writes that the flush covers */
 };
 
 struct meta_io {

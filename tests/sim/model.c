@@ -195,8 +195,9 @@ sector_done(struct model *model, uint64_t index, struct model_io *io, int err)
     touch(model, index);
     sector->pending[slot] = NULL;
     sector->settled = model->now;
-    if (err != 0 || io->op == REQ_TRIM) {
+    if (err != 0 || io->op == REQ_TRIM) { /* it happened or not, and is not flushed */
         release(sector, bit);
+        set_join(&sector->pasts, &sector->states, model->now);
         return;
     }
     require(sector, bit, model->now, fua);
