@@ -67,6 +67,8 @@ start_found(struct arrays *arrays, const struct found_array *found,
     if (request->dry_run)
         return rehearsed_item(found, request);
     struct entry *entry = arrays_entry(arrays, found);
+    if (entry_is_open(entry)) /* reached by other paths than it was opened by */
+        return start_item(entry, "was served already", "");
     entry->degraded = request->degraded;
     entry->read_only = request->read_only || arrays->config->read_only;
     entry->wait_until_ns = loop_now_ns(arrays->loop) + arrays->config->degraded_wait_s * SECOND_NS;
@@ -84,9 +86,24 @@ found_matches(const struct found_array *found, const struct start_request *reque
     bool matches = false;
     specs_expand(&wanted, request->paths[i]);
     for (uint32_t m = 0; m < found->member_count; m++)
-        matches = matches || specs_have(&wanted, found->members[m]->spec);
+        for (uint32_t w = 0; w < wanted.count && !matches; w++)
+            matches = specs_same_file(wanted.list[w], found->members[m]->spec);
     specs_destroy(&wanted);
     return matches;
+}
+
+static bool
+listed(const json_t *list, const uint8_t array_uuid[16])
+{
+    char uuid[40];
+    size_t i;
+    json_t *item;
+    super_uuid_text(array_uuid, uuid);
+    json_array_foreach (list, i, item) {
+        if (strcmp(json_string_value(json_object_get(item, "uuid")), uuid) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* An open array that is named again is no error: it is what was asked for. */
@@ -101,25 +118,12 @@ add_open(struct arrays *arrays, const struct start_request *request, uint32_t i,
         bool matches =
             !request->is_path[i] && entry_named(entry->name, entry->uuid, request->names[i]);
         if (matches || specs_have(&entry->specs, request->paths[i])) {
-            json_array_append_new(list, start_item(entry, "was served already", ""));
             any = true;
+            if (!listed(list, entry->uuid))
+                json_array_append_new(list, start_item(entry, "was served already", ""));
         }
     }
     return any;
-}
-
-static bool
-listed(const json_t *list, const struct found_array *found)
-{
-    char uuid[40];
-    size_t i;
-    json_t *item;
-    super_uuid_text(found->uuid, uuid);
-    json_array_foreach (list, i, item) {
-        if (strcmp(json_string_value(json_object_get(item, "uuid")), uuid) == 0)
-            return true;
-    }
-    return false;
 }
 
 static int
@@ -134,7 +138,7 @@ start_operand(struct arrays *arrays, const struct scan *scan, const struct start
         if (!found_matches(&scan->arrays[a], request, i))
             continue;
         any = true;
-        if (listed(list, &scan->arrays[a]))
+        if (listed(list, scan->arrays[a].uuid))
             continue; /* two members of one array were named */
         json_array_append_new(list, start_found(arrays, &scan->arrays[a], request, &problem, &err));
         if (err < 0 && first_err == 0) {

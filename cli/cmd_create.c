@@ -21,6 +21,7 @@
 
 #define CHUNK_DEFAULT_BYTES KIB(64)
 #define SIZE_EACH_MIN_BYTES MIB(16)
+#define COUNT_MAX           (2 * MEMBERS_MAX)
 
 const struct option_spec cmd_create_options[] = {
     {"level", "L", "0, 1, 4, 5, 6 or 10", 0},
@@ -41,11 +42,11 @@ const struct option_spec cmd_create_options[] = {
 struct creation {
     struct call *call;
     struct create_options how;
-    const char **paths; /* members, then spares */
-    struct blob **blobs;
-    int *fds; /* dry run of --size-each: memory in place of files; else -1 */
-    bool *zeroed, *made;
     uint32_t member_count, spare_count, count;
+    const char *paths[COUNT_MAX]; /* members, then spares */
+    struct blob *blobs[COUNT_MAX];
+    int fds[COUNT_MAX]; /* dry run of --size-each: memory in place of files; else 0 */
+    bool zeroed[COUNT_MAX], made[COUNT_MAX];
     uint64_t size_each_bytes; /* 0: the members exist */
     struct create_result result;
 };
@@ -139,20 +140,13 @@ parse_members(struct creation *c, struct diag *diag)
     c->member_count = options->operand_count - 1;
     while (options_nth(options, "spare", c->spare_count) != NULL)
         c->spare_count++;
-    c->count = c->member_count + c->spare_count;
-    if (c->count > 2 * MEMBERS_MAX || c->member_count > MEMBERS_MAX)
+    if (c->member_count > MEMBERS_MAX || c->spare_count > MEMBERS_MAX)
         return diag_set(diag, DIAG_USAGE, "E_USAGE", -EINVAL,
                         "an array has at most %u members and as many spares", MEMBERS_MAX);
-    c->paths = calloc(c->count, sizeof(*c->paths));
-    c->blobs = calloc(c->count, sizeof(*c->blobs));
-    c->fds = calloc(c->count, sizeof(*c->fds));
-    c->zeroed = calloc(c->count, sizeof(*c->zeroed));
-    c->made = calloc(c->count, sizeof(*c->made));
-    check(c->paths && c->blobs && c->fds && c->zeroed && c->made);
+    c->count = c->member_count + c->spare_count;
     for (uint32_t i = 0; i < c->count; i++) {
         c->paths[i] = i < c->member_count ? call_operand(c->call, i + 1)
                                           : options_nth(options, "spare", i - c->member_count);
-        c->fds[i] = -1;
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(c->paths[i], c->paths[j]) == 0)
                 return diag_set(diag, DIAG_USAGE, "E_USAGE", -EINVAL, "%s is named twice",
@@ -226,18 +220,13 @@ open_members(struct creation *c, struct diag *diag)
 static void
 close_members(struct creation *c, bool keep)
 {
-    for (uint32_t i = 0; i < c->count && c->blobs != NULL; i++) {
+    for (uint32_t i = 0; i < c->count; i++) {
         blob_close(c->blobs[i]);
-        if (c->fds[i] >= 0)
+        if (c->fds[i] > 0)
             close(c->fds[i]);
         if (c->made[i] && !keep)
             unlink(c->paths[i]);
     }
-    free(c->paths);
-    free(c->blobs);
-    free(c->fds);
-    free(c->zeroed);
-    free(c->made);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------- */

@@ -109,7 +109,7 @@ take_socket(struct config *config, const char *name, const char *file, char *out
                         "--%s: a socket's path is at most %d bytes long", name,
                         RUNTIME_PATH_BYTES - 1);
     } else {
-        strcpy(out, path);
+        snprintf(out, RUNTIME_PATH_BYTES, "%s", path);
     }
     return 0;
 }
@@ -118,10 +118,10 @@ static int
 take_numbers(struct config *config, struct diag *diag)
 {
     const struct options *options = &config->options;
-    uint64_t threads, wait_s;
-    int err = options_number(options, "threads", 1, 1, THREADS_MAX, &threads, diag);
+    uint64_t threads = 1, wait_s = DEGRADED_WAIT_S;
+    int err = options_number(options, "threads", 1, THREADS_MAX, &threads, diag);
     if (err == 0)
-        err = options_number(options, "degraded-wait", DEGRADED_WAIT_S, 0, 86400, &wait_s, diag);
+        err = options_number(options, "degraded-wait", 0, 86400, &wait_s, diag);
     if (err == 0)
         err = options_size(options, "cache-size", CACHE_DEFAULT_BYTES, &config->cache_bytes, diag);
     if (err < 0)

@@ -23,7 +23,7 @@ connect_to(const char *path, struct diag *diag)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof(address.sun_path))
         return no_daemon(path, ENAMETOOLONG, diag);
-    strcpy(address.sun_path, path);
+    memcpy(address.sun_path, path, strlen(path));
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return no_daemon(path, errno, diag);

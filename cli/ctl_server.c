@@ -48,8 +48,6 @@ struct ctl_server {
     char path[108];
 };
 
-static void step(struct ctl_call *call);
-
 /* ---- connections --------------------------------------------------------------------------- */
 
 static void
@@ -152,11 +150,7 @@ take_line(struct ctl_call *call, size_t line_bytes)
 static bool
 receive(struct ctl_call *call)
 {
-    if (call->have == LINE_BYTES_MAX) {
-        call->last = true;
-        refuse_line(call, "a request has at most 1 MiB");
-        return true;
-    }
+    check_lt(call->have, LINE_BYTES_MAX); /* step() sees to it */
     if (call->have == call->room) {
         call->room = MAX(2 * call->room, KIB(4));
         call->line = realloc(call->line, call->room);
@@ -184,17 +178,22 @@ transmit(struct ctl_call *call)
     if (call->last)
         return false;
     loop_rewatch(&call->watch, EPOLLIN);
-    step(call); /* the next line may be here already */
     return true;
 }
 
-/* Hand over a whole line, if there is one. */
+/* Hand over a whole line, if there is one; cut off one that has no end. */
 static void
 step(struct ctl_call *call)
 {
     const char *end = call->have != 0 ? memchr(call->line, '\n', call->have) : NULL;
-    if (!call->asked && call->out == NULL && end != NULL)
+    if (call->asked || call->out != NULL)
+        return;
+    if (end != NULL) {
         take_line(call, (size_t)(end - call->line));
+    } else if (call->have == LINE_BYTES_MAX) {
+        call->last = true;
+        refuse_line(call, "a request has at most 1 MiB");
+    }
 }
 
 static void
@@ -276,7 +275,7 @@ listen_at(struct ctl_server *server, struct diag *diag)
     server->listener.fd = fd;
     mode_t mask = umask(0177);
     int err = fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-                      listen(fd, CLIENTS_MAX) < 0
+                      listen(fd, SOMAXCONN) < 0
                   ? -errno
                   : 0;
     umask(mask);
@@ -298,7 +297,7 @@ ctl_server_create(struct ctl_server **out, struct loop *loop, const char *path,
     server->loop = loop;
     server->handler = *handler;
     server->listener = (struct loop_fd){.fd = -1, .events = EPOLLIN, .ready = listener_ready};
-    strcpy(server->path, path);
+    snprintf(server->path, sizeof(server->path), "%s", path);
     list_init(&server->clients);
     int err = listen_at(server, diag);
     if (err < 0) {

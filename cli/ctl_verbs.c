@@ -256,18 +256,24 @@ run_stop(struct arrays *arrays, struct ctl_call *call, const json_t *args)
 /* ---- members -----------------------------------------------------------------------------------
  */
 
-/* By role, id, or path: the path is tried as it was typed and as it is from the root. */
+/* By role, id, or path; any path that leads to the member. */
 static int
 find_member(struct entry *entry, const json_t *args, const char *text, uint32_t *index,
             struct diag *diag)
 {
     const char *path = json_string_value(json_object_get(args, "path"));
     int err = array_find_member(entry->array, text, index, diag);
-    if (err < 0 && path != NULL && strcmp(path, text) != 0) {
-        struct diag other;
-        if (array_find_member(entry->array, path, index, &other) == 0)
-            return 0;
-    }
+    if (err == 0 || path == NULL)
+        return err;
+    struct array_status *status = calloc(1, sizeof(*status));
+    check(status != NULL);
+    array_status(entry->array, status);
+    for (uint32_t i = 0; err < 0 && i < status->member_count; i++)
+        if (specs_same_file(status->members[i].path, path)) {
+            *index = i;
+            err = 0;
+        }
+    free(status);
     return err;
 }
 

@@ -48,7 +48,9 @@ found_class(const struct found_array *found)
     if (found->err < 0 && strcmp(found->diag.code, "E_NO_MEMBERS") != 0 &&
         strcmp(found->diag.code, "E_NOT_ENOUGH_MEMBERS") != 0)
         return "refused";
-    if (found->complete)
+    /* An array that had failed a member is all there, and degraded nevertheless. */
+    if (found->err == 0 && found->complete &&
+        found->decision.present_roles == mask_below(found->geometry.member_count))
         return "complete";
     return found->enough ? "degraded" : "orphan";
 }
@@ -81,7 +83,7 @@ next_step(const struct found_array *found, const char *class, const char *uuid, 
           size_t out_bytes)
 {
     out[0] = '\0';
-    if (strcmp(class, "complete") == 0)
+    if (found->err == 0 && found->complete && strcmp(class, "in use") != 0)
         snprintf(out, out_bytes, "sr5 start %s", found->members[0]->spec);
     else if (strcmp(class, "degraded") == 0)
         snprintf(out, out_bytes,

@@ -71,7 +71,8 @@ static void
 set_bytes(json_t *object, const char *key, uint64_t sectors)
 {
     if (sectors <= INT64_MAX / SECTOR_BYTES)
-        json_object_set_new(object, key, json_integer((json_int_t)(sectors * SECTOR_BYTES)));
+        json_object_set_new(object, key,
+                            json_integer((json_int_t)sectors * (json_int_t)SECTOR_BYTES));
 }
 
 /* Fields in the order of mdadm --examine. */
@@ -136,7 +137,7 @@ bitmap_json(const struct probe *probe)
     return json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "version",
                      (int)bitmap->version, "array_uuid", uuid, "events", (json_int_t)bitmap->events,
                      "events_cleared", (json_int_t)bitmap->events_cleared, "sync_bytes",
-                     (json_int_t)(bitmap->sync_sectors * SECTOR_BYTES), "chunk_bytes",
+                     (json_int_t)bitmap->sync_sectors * (json_int_t)SECTOR_BYTES, "chunk_bytes",
                      (json_int_t)bitmap->chunk_bytes, "bits", (json_int_t)bits, "bits_dirty",
                      (json_int_t)dirty, "stale", (int)(bitmap->state >> 1 & 1));
 }

@@ -196,11 +196,10 @@ options_size(const struct options *options, const char *name, uint64_t otherwise
 }
 
 int
-options_number(const struct options *options, const char *name, uint64_t otherwise, uint64_t low,
-               uint64_t high, uint64_t *number, struct diag *diag)
+options_number(const struct options *options, const char *name, uint64_t low, uint64_t high,
+               uint64_t *number, struct diag *diag)
 {
     const char *text = options_get(options, name);
-    *number = otherwise;
     if (text == NULL)
         return 0;
     char *end;

@@ -49,8 +49,9 @@ const char *options_get(const struct options *options, const char *name);
 /* The n-th value of a repeatable option, NULL past the last. */
 const char *options_nth(const struct options *options, const char *name, uint32_t n);
 
-/* The value of an option as a size or a number, or `otherwise` when it was not given. */
+/* The value of an option as a size, or `otherwise` when it was not given. */
 MUST_CHECK int options_size(const struct options *options, const char *name, uint64_t otherwise,
                             uint64_t *bytes, struct diag *diag);
-MUST_CHECK int options_number(const struct options *options, const char *name, uint64_t otherwise,
-                              uint64_t low, uint64_t high, uint64_t *number, struct diag *diag);
+/* As a number from low to high; *number stays as it is when it was not given. */
+MUST_CHECK int options_number(const struct options *options, const char *name, uint64_t low,
+                              uint64_t high, uint64_t *number, struct diag *diag);

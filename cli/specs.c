@@ -54,10 +54,13 @@ add_folder(struct specs *specs, const char *text, size_t prefix_len, const char 
 {
     struct dirent **entries;
     int count = scandir(folder, &entries, visible, alphasort);
+    int folder_len = (int)strlen(folder);
+    while (folder_len > 1 && folder[folder_len - 1] == '/')
+        folder_len--;
     for (int i = 0; i < count; i++) {
         char path[PATH_MAX];
         struct stat st;
-        int len = snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
+        int len = snprintf(path, sizeof(path), "%.*s/%s", folder_len, folder, entries[i]->d_name);
         if (len > 0 && (size_t)len < sizeof(path) && stat(path, &st) == 0 &&
             (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)))
             add_behind(specs, text, prefix_len, path);
@@ -89,15 +92,31 @@ char *
 specs_absolute(const char *spec)
 {
     const char *path = member_spec_path(spec);
+    int prefix_len = (int)(path - spec);
     char folder[PATH_MAX];
     char *out = NULL;
     int len;
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
     if (path[0] == '/' || getcwd(folder, sizeof(folder)) == NULL)
         len = asprintf(&out, "%s", spec);
     else
-        len = asprintf(&out, "%.*s%s/%s", (int)(path - spec), spec, folder, path);
+        len = asprintf(&out, "%.*s%s/%s", prefix_len, spec, folder, path);
     check_ge(len + 1, 1);
     return out;
+}
+
+bool
+specs_same_file(const char *a, const char *b)
+{
+    struct stat st_a, st_b;
+    if (strcmp(a, b) == 0)
+        return true;
+    if (stat(member_spec_path(a), &st_a) < 0 || stat(member_spec_path(b), &st_b) < 0)
+        return false;
+    if (S_ISBLK(st_a.st_mode) && S_ISBLK(st_b.st_mode))
+        return st_a.st_rdev == st_b.st_rdev;
+    return st_a.st_dev == st_b.st_dev && st_a.st_ino == st_b.st_ino;
 }
 
 void

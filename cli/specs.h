@@ -15,6 +15,8 @@ struct specs {
 void specs_expand(struct specs *specs, const char *text);
 void specs_add(struct specs *specs, const char *spec); /* as it stands; ignored when there */
 bool specs_have(const struct specs *specs, const char *spec);
+/* Do two specs lead to one file or device, by whatever paths? */
+bool specs_same_file(const char *a, const char *b);
 /* The path part of a spec made absolute, so that another process understands it. malloc'ed. */
 char *specs_absolute(const char *spec);
 void specs_destroy(struct specs *specs); /* accepts a zeroed one */

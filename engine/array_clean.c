@@ -60,7 +60,7 @@ clean_step(struct array_clean *clean)
         array_flush_submit(&array->flush, &clean->flush);
         break;
     case CLEAN_UPDATE:
-        array->meta.want_active = false;
+        array->meta.want_active = array->meta.active = false; /* M4: a write asks from now on */
         array->meta.clean_resync_sectors = clean->resync_sectors;
         meta_io_update(&array->meta, &clean->update, updated);
         break;

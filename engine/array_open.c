@@ -6,28 +6,7 @@
 #include <string.h>
 
 #include "engine/array_core.h"
-
-int
-array_geometry_of(struct geometry *geometry, const struct super *freshest,
-                  const struct super *const *by_role, struct diag *diag)
-{
-    *geometry = (struct geometry){
-        .level = (enum raid_level)freshest->level,
-        .layout = freshest->layout,
-        .member_count = freshest->raid_disks,
-        .chunk_bytes = sectors_to_bytes(freshest->chunk_sectors),
-        .member_bytes = sectors_to_bytes(freshest->used_sectors),
-    };
-    if (geometry->member_count > MEMBERS_MAX)
-        return diag_set(diag, DIAG_REFUSED, "E_GEOMETRY", -EINVAL,
-                        "%" PRIu32 " members are more than the %d sr5 can serve",
-                        geometry->member_count, MEMBERS_MAX);
-    for (uint32_t role = 0; role < geometry->member_count && freshest->level == RAID0; role++) {
-        const struct super *super = by_role[role] != NULL ? by_role[role] : freshest;
-        geometry->role_bytes[role] = sectors_to_bytes(super->data_sectors);
-    }
-    return geometry_init(geometry, diag);
-}
+#include "engine/assemble.h"
 
 /* ---- refusals ------------------------------------------------------------------------------- */
 
@@ -150,7 +129,10 @@ place_member(struct array *array, struct member *member, struct diag *diag)
 static int
 load_members(struct array *array, const struct array_open *how, struct diag *diag)
 {
-    const struct super *by_role[MEMBERS_MAX] = {0};
+    const struct super *freshest = &how->members[how->freshest].probe->candidate.super;
+    uint64_t role_data_sectors[MEMBERS_MAX];
+    for (uint32_t role = 0; role < MEMBERS_MAX; role++)
+        role_data_sectors[role] = freshest->data_sectors;
     array->member_count = how->member_count;
     array->members = calloc(how->member_count, sizeof(*array->members));
     if (array->members == NULL)
@@ -160,10 +142,9 @@ load_members(struct array *array, const struct array_open *how, struct diag *dia
         member->index = i;
         load_member(member, &how->members[i]);
         if (member->has_role && !member->replacement && member->role < MEMBERS_MAX)
-            by_role[member->role] = &member->super;
+            role_data_sectors[member->role] = member->super.data_sectors;
     }
-    int err =
-        array_geometry_of(&array->geometry, &array->members[how->freshest].super, by_role, diag);
+    int err = geometry_of_super(freshest, role_data_sectors, &array->geometry, diag);
     if (err != 0)
         return err;
     array->roles_all = mask_below(array->geometry.member_count);
@@ -247,7 +228,7 @@ load_intent(struct array *array, const struct array_open *how)
 }
 
 /* Roles of members that are not here go from the table with the next update, as md does it; and
- * that update must leave them behind by 2 events. */
+ * they must be left behind by 2 events (M2). */
 static void
 drop_absent(struct array *array)
 {
@@ -260,7 +241,7 @@ drop_absent(struct array *array)
         if (present || meta->roles[number] >= SUPER_ROLE_JOURNAL)
             continue;
         meta->roles[number] = SUPER_ROLE_SPARE;
-        meta->jump = true;
+        meta->leave_behind = true;
     }
 }
 
@@ -284,8 +265,6 @@ array_load(struct array *array, const struct array_open *how, struct diag *diag)
         err = meta_io_init(&array->meta, array, super);
     if (err != 0)
         return err;
-    if (how->events_min > array->meta.events)
-        array->meta.events = how->events_min;
     drop_absent(array);
     if (array->has_parity && array_degraded(array) && array->intent.need_sync_count != 0 &&
         !how->accept_dirty_degraded) {

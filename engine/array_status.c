@@ -103,7 +103,7 @@ sync_problems(const struct array *array, struct array_status *status)
                     array->intent.need_sync_count << array->intent.granule_shift);
     }
     if (array->has_parity)
-        add_problem(status, "WRITE_HOLE_OPEN", "warning", "", array->opened_wall_ns,
+        add_problem(status, "WRITE_HOLE_OPEN", "info", "", array->opened_wall_ns,
                     "without a log, a crash together with the loss of a member can damage data "
                     "that was not being written");
 }

@@ -343,6 +343,10 @@ load_image(struct intent *intent, const struct probe *bitmap, bool stale)
         return -ENOMEM;
     if (bitmap->bitmap_raw != NULL)
         memcpy(intent->image, bitmap->bitmap_raw, MIN(bytes, bitmap->bitmap_raw_bytes));
+    /* A crash may have cut a round off between members: what they hold may differ, so nothing
+     * counts as durable (I1) until it has been written once. */
+    for (uint32_t block = 0; block < intent->block_count; block++)
+        bitset_set(intent->dirty, block);
     for (uint64_t granule = 0; granule < intent->granule_count; granule++) {
         if (stale)
             bit_set(intent, granule);

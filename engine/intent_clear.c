@@ -164,9 +164,11 @@ intent_sweep_later(struct intent *intent)
 void
 intent_clear_now(struct intent *intent, void (*cleared)(struct intent *intent))
 {
+    const struct array *array = intent->array;
     check(!intent->clearing);
     loop_timer_cancel(&intent->sweep);
-    if (!intent->on_disk || intent->array->read_only || array_degraded(intent->array) ||
+    bool untouched = array->writes_begun == 0 && array->resync.done_bytes == 0;
+    if (!intent->on_disk || array->read_only || array_degraded(array) || untouched ||
         age_granules(intent, true) == 0) {
         cleared(intent);
         return;

@@ -1,10 +1,20 @@
+/* THEORY OF OPERATION
+ *
+ * Two questions about a member, answered from what is known about it and nothing else: does it hold
+ * the right bytes of a range, and which of its bad ranges has a write just made good?
+ *
+ *      data  |======== in sync ========|- - - not yet (rebuilding) - - -|
+ *            0      [bad]              ^ frontier
+ *
+ * I6: a rebuilding member or a replacement counts only below its frontier.  Bad ranges come from
+ * md's log, in addresses of the device; everything else here counts from the start of the data. */
 #include "engine/member.h"
 
 bool
 member_readable(const struct member *member, uint64_t off_bytes, uint64_t len_bytes)
 {
     if (!member_in_sync(member)) {
-        /* I6: a rebuilding member is never read at or beyond its frontier */
+        /* I6 */
         if (member->state != MS_REBUILDING || off_bytes + len_bytes > member->frontier_bytes)
             return false;
     }

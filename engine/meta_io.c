@@ -4,22 +4,25 @@
  * since they may want more than the running one says.  An update is three writes on every live
  * member, each durable (FUA) on all of them before the next begins:
  *
- *      BEGIN   events + 1, or + 2 and more after a failure; snapshot of what to say
+ *      BEGIN   events + 1; snapshot of what to say
  *      HEADER  bitmap header, through intent (it owns the bitmap's blocks)
  *      AREA    the older of the two sr5 slots: lineage, backup of the superblock
  *      SUPER   the superblock itself: from here on md sees the new state
- *      END     a member failed meanwhile: again, on the rest, with higher events; else tell
+ *      END     a member failed meanwhile, or was left behind by one event only: again; else tell
  *
  * Invariants
  *   M1  events never go down, and never stay when anything is written (md's decrement of a pure
  *       dirty-to-clean step is legal, ours is simpler).
- *   M2  after a member failed, the survivors' events exceed whatever it may hold by at least 2: md
- *       accepts a member one behind as fresh.  `events` is the newest ever tried, hence + 2.
+ *   M2  after a member failed, or when one is absent at the start, the survivors' events exceed
+ *       whatever it may hold by at least 2, since md accepts a member one behind as fresh.  But
+ *       never by one step of 2: a cut in the middle of that would leave *survivors* behind each
+ *       other by 2, and so too few of them.  Two updates of 1, one after the other.
  *   M3  a header or slot newer than the superblock is harmless (md: bitmap accepted if its events
  *       are not lower; area: its reader decides), older would be stale.  Hence the order.
- *   M4  `active` is true only while every live member durably says so; it is cleared before the
- *       first byte of an update that says otherwise is written.
- *   I11 `failures_recorded` moves only at END, when all survivors have the update.
+ *   M4  the array opens without it: the first write brings all members to one generation, and
+ *       leaves behind those that are absent.  `active` is true only while every live member durably
+ * says so; it is cleared before the first byte of an update that says otherwise is written. I11
+ * `failures_recorded` moves only at END, when all survivors have the update.
  *
  * RAID 0 has no state to record: md never writes its superblocks, nor do we.  A read-only array
  * writes nothing at all.  For both every question is answered "done". */
@@ -119,13 +122,13 @@ begin(struct meta_io *meta)
     meta->running = true;
     meta->wanted = false;
     meta->err = 0;
-    bool failed = meta->failures_now != meta->failures_recorded;
-    meta->events += meta->jump || failed ? 2 : 1; /* M1, M2 */
-    meta->jump = false;
+    if (meta->leave_behind || meta->failures_now != meta->failures_running)
+        meta->rounds_owed = 2; /* M2 */
+    meta->leave_behind = false;
+    meta->events++; /* M1 */
     meta->failures_running = meta->failures_now;
     meta->active_running = meta->want_active;
-    if (!meta->active_running)
-        meta->active = false; /* M4 */
+    check(meta->active_running || !meta->active); /* M4 */
 }
 
 static void
@@ -167,8 +170,9 @@ write_supers(struct meta_io *meta)
     meta->pending = 1; /* ours (I3) */
     for (uint32_t i = 0; i < array->member_count; i++) {
         struct member *member = &array->members[i];
-        if (!member_live(member) || member->super.events != meta->events)
+        if (!member_live(member))
             continue;
+        check_eq(member->super.events, meta->events); /* composed with the area */
         uint8_t *memory = member_memory(meta, member);
         uint32_t bytes = super_encode(&member->super, member->info.logical_bytes, memory);
         submit(meta, member, member->super_off_bytes, memory, bytes);
@@ -176,12 +180,23 @@ write_supers(struct meta_io *meta)
     return --meta->pending == 0;
 }
 
+/* A member failed under us, or is not far enough behind yet (M2)? */
+static bool
+again(struct meta_io *meta)
+{
+    if (meta->failures_now != meta->failures_running)
+        return true;
+    if (meta->rounds_owed > 0)
+        meta->rounds_owed--;
+    return meta->rounds_owed > 0;
+}
+
 static void
 finish(struct meta_io *meta)
 {
     if (meta->err == 0) {
-        meta->failures_recorded = meta->failures_running; /* I11 */
-        meta->active = meta->active_running;
+        meta->failures_recorded = meta->failures_running;         /* I11 */
+        meta->active = meta->active_running && meta->want_active; /* M4: or is it taken back? */
     } else {
         meta->active = false; /* nobody knows: mark again before the next write (M4) */
     }
@@ -218,8 +233,8 @@ meta_step(struct meta_io *meta)
             break;
         case META_END:
             meta->stage = META_BEGIN;
-            if (meta->err == 0 && meta->failures_now != meta->failures_running)
-                break; /* a member failed under us: once more, on the rest */
+            if (meta->err == 0 && again(meta))
+                break;
             finish(meta);
             if (list_empty(&meta->next) && !meta->wanted) {
                 meta->running = false;
@@ -300,7 +315,6 @@ meta_io_init(struct meta_io *meta, struct array *array, const struct super *fres
         .events = freshest->events,
         .max_dev = freshest->max_dev,
         .clean_resync_sectors = freshest->resync_offset_sectors,
-        .active = freshest->resync_offset_sectors == 0,
         .want_active = freshest->resync_offset_sectors == 0,
     };
     list_init(&meta->next);

@@ -28,7 +28,7 @@ struct meta_io {
     /* What the disk should say.  Set by their owners, read when an update begins. */
     bool want_active;              /* writes are going on: resync_offset 0 */
     uint64_t clean_resync_sectors; /* what it says when they are not */
-    bool jump;                     /* the next update advances events by 2 at least */
+    bool leave_behind;             /* members are missing that must not look fresh (M2) */
     uint16_t roles[SUPER_ROLES_MAX];
     uint32_t max_dev;
 
@@ -39,6 +39,7 @@ struct meta_io {
     uint64_t failures_recorded;
     uint64_t failures_running; /* as the running update records them */
     bool active_running;
+    uint32_t rounds_owed; /* updates until those left behind are so by 2 events (M2) */
 
     struct intent_waiter header;
     uint8_t *memory; /* per member: superblock, then an area slot */

@@ -99,7 +99,7 @@ intent_done(struct intent_waiter *waiter, int err)
 static bool
 lock(struct stripe_op *op)
 {
-    if (op->sync_len_bytes == 0 || op->locked)
+    if (op->locked)
         return true;
     op->locked = true;
     return range_lock_acquire(&op->array->locks, &op->lock, op->sync_off_bytes, op->sync_len_bytes,
@@ -347,6 +347,20 @@ stripe_op_step(struct stripe_op *op)
     }
 }
 
+/* What is locked and marked.  Layouts without redundancy ask for no lock, but here a write may have
+ * to read and merge a block first, and must not lose another write to that block. */
+static void
+choose_range(struct stripe_op *op)
+{
+    bool rows = op->kind == STRIPE_ZERO_ROWS;
+    op->sync_off_bytes = rows ? op->rows.lock_off : op->band.lock_off;
+    op->sync_len_bytes = rows ? op->rows.lock_len : op->band.lock_len;
+    if (op->sync_len_bytes != 0)
+        return;
+    op->sync_off_bytes = rows ? op->rows.array_off_bytes : op->band.array_off_bytes;
+    op->sync_len_bytes = rows ? op->rows.array_len_bytes : op->band.len_bytes;
+}
+
 void
 stripe_op_start(struct stripe_op *op)
 {
@@ -357,10 +371,7 @@ stripe_op_start(struct stripe_op *op)
     op->scratch_turn = false;
     op->bad_main = op->bad_second = op->write_failed = 0;
     op->scratch = NULL;
-    bool rows = op->kind == STRIPE_ZERO_ROWS;
-    op->sync_off_bytes = rows ? op->rows.lock_off : op->band.lock_off;
-    op->sync_len_bytes = rows ? op->rows.lock_len : op->band.lock_len;
-    bool lock_first = op->kind != STRIPE_READ && op->array->redundant;
-    op->stage = lock_first ? OP_LOCK : OP_PLAN;
+    choose_range(op);
+    op->stage = op->kind == STRIPE_READ ? OP_PLAN : OP_LOCK;
     stripe_op_step(op);
 }
