@@ -143,6 +143,7 @@ lane_before_sleep(struct loop_hook *hook)
         nbd_reply_flush(conn);
         nbd_conn_update(conn);
     }
+    loop_undefer(lane->loop, &lane->round); /* its purpose is fulfilled */
 }
 
 static void

@@ -333,9 +333,12 @@ before_sleep(struct loop_hook *hook)
     }
     push_ready(context);
     context->backend->submit(context);
-    if (!list_empty(&context->ready) ||
-        (!list_empty(&context->queue) && !list_empty(&context->free_ops)))
+    bool more = !list_empty(&context->ready) ||
+                (!list_empty(&context->queue) && !list_empty(&context->free_ops));
+    if (more)
         loop_defer(context->loop, &context->again);
+    else
+        loop_undefer(context->loop, &context->again); /* this turn has done it all */
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
