@@ -1,7 +1,7 @@
 /* THEORY OF OPERATION.  A scan looks at every path without locks and writes nothing.  What it found
  * may change before it is used, so assemble() opens (and thereby locks) every member first, then
  * looks at the superblocks once more: if one differs from what was decided on, nothing is started.
- */
+ * Only when nothing can be refused any more, a creation that was cut off is finished (P4). */
 #include "engine/assemble.h"
 
 #include <fcntl.h>
@@ -219,13 +219,14 @@ scan_destroy(struct scan *scan)
 /* ---- assemble ------------------------------------------------------------------------------- */
 
 /* A creation that was cut off in its last step is complete; say so on the members that missed it,
- * so that none of them is ever taken for remains again. */
+ * so that none of them is ever taken for remains again.  The array holds their locks. */
 static int
 finish_creation(const struct found_array *found, struct diag *diag)
 {
     for (uint32_t i = 0; i < found->member_count; i++) {
         const struct found_member *member = found->members[i];
         uint8_t slot[AREA_SLOT_BYTES];
+        const char *path = member_spec_path(member->spec);
         struct blob *blob = NULL;
         if (!candidate_unfinished(&member->probe.candidate))
             continue;
@@ -233,16 +234,16 @@ finish_creation(const struct found_array *found, struct diag *diag)
         area.generation = 1;
         area_encode(&area, slot);
         uint64_t off = AREA_OFF_BYTES + (1 - member->probe.area_slot) * AREA_SLOT_BYTES;
-        int err = blob_file_open(&blob, member_spec_path(member->spec), false, diag);
-        if (err < 0)
-            return err;
-        err = blob_write(blob, slot, sizeof(slot), off);
+        CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+        int err = fd < 0 ? -errno : blob_fd_open(&blob, fd, path, diag);
+        if (err == 0)
+            err = blob_write(blob, slot, sizeof(slot), off);
         if (err == 0)
             err = blob_flush(blob);
         blob_close(blob);
         if (err < 0)
-            return diag_set(diag, DIAG_FAILED, "E_WRITE", err, "%s: cannot be written: %s",
-                            member->spec, strerror(-err));
+            return diag_set(diag, DIAG_FAILED, "E_WRITE", err, "%s: cannot be written: %s", path,
+                            strerror(-err));
     }
     return 0;
 }
@@ -319,13 +320,16 @@ assemble(struct array **out, const struct found_array *found,
                              .scratch_bytes = options->scratch_bytes};
     if (members == NULL)
         return diag_set(diag, DIAG_FAILED, "E_MEMORY", -ENOMEM, "not enough memory");
-    int err = options->read_only ? 0 : finish_creation(found, diag);
-    if (err == 0)
-        err = open_members(found, options, &how, members, diag);
+    int err = open_members(found, options, &how, members, diag);
     if (err == 0)
         err = array_open(out, &how, diag);
-    if (err < 0)
+    if (err < 0) {
         for (uint32_t i = 0; i < how.member_count; i++)
             dev_close(members[i].dev);
+        return err;
+    }
+    err = options->read_only ? 0 : finish_creation(found, diag);
+    if (err < 0)
+        array_abandon(*out);
     return err;
 }
