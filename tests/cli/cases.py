@@ -1,4 +1,5 @@
 """What tests of the cases in docs/ have in common: arrays of files, writers that know what they were promised."""
+import contextlib
 import os
 import random
 import shutil
@@ -7,7 +8,7 @@ import threading
 
 import nbd
 
-from rig import MIB, SR5, TMP, memory_dir, same, sha256_file, sr5  # noqa: F401
+from rig import Daemon, memory_dir, same, sha256_file, sr5
 
 BLOCK = 4096
 WORK = memory_dir(1 << 30)
@@ -39,6 +40,21 @@ class Array:
 
     def gone(self):
         shutil.rmtree(self.place)
+
+
+@contextlib.contextmanager
+def doomed(*args):
+    """A daemon that is killed in the end: what it served had come to an end before."""
+    daemon = Daemon(*args)
+    try:
+        yield daemon
+    except Exception:
+        print(f"sr5d said: {daemon.said()}", flush=True)
+        raise
+    finally:
+        daemon.kill()
+        daemon.log.close()
+        shutil.rmtree(daemon.dir)
 
 
 def connect(daemon, name="tank"):
