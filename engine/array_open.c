@@ -83,7 +83,7 @@ load_state(struct member *member)
 }
 
 static void
-load_member(struct member *member, const struct array_member_open *open)
+load_member(struct member *member, const struct array_member_open *open, bool read_only)
 {
     const struct probe *probe = open->probe;
     member->dev = open->dev;
@@ -105,6 +105,7 @@ load_member(struct member *member, const struct array_member_open *open)
             (uint64_t)((int64_t)member->super.bitmap_offset_sectors * SECTOR_BYTES);
     memcpy(member->bad, probe->bad, probe->bad_count * sizeof(member->bad[0]));
     member->bad_count = probe->bad_count;
+    member->writes_done = !read_only; /* of a killed predecessor, perhaps still in its cache */
     load_state(member);
 }
 
@@ -143,7 +144,7 @@ load_members(struct array *array, const struct array_open *how, struct diag *dia
     for (uint32_t i = 0; i < how->member_count; i++) {
         struct member *member = &array->members[i];
         member->index = i;
-        load_member(member, &how->members[i]);
+        load_member(member, &how->members[i], how->read_only);
         if (member->has_role && !member->replacement && member->role < MEMBERS_MAX)
             role_data_sectors[member->role] = member->super.data_sectors;
     }
@@ -267,6 +268,12 @@ load_intent(struct array *array, const struct array_open *how)
                              member->bitmap_off_bytes % array->block_bytes == 0;
     }
     int err = intent_init(&array->intent, array, bitmap, stale);
+    for (uint32_t i = 0; i < array->member_count && err == 0 && bitmap != NULL; i++) {
+        const struct probe *other = how->members[i].probe;
+        if (member_in_sync(&array->members[i]) && other->bitmap_verdict == BITMAP_OK &&
+            other->bitmap.chunk_bytes == bitmap->bitmap.chunk_bytes)
+            intent_add_bits(&array->intent, other); /* one that had failed may know less */
+    }
     if (err == 0)
         find_unsynced(array, super, stale);
     return err;
@@ -311,6 +318,10 @@ array_load(struct array *array, const struct array_open *how, struct diag *diag)
     if (err != 0)
         return err;
     drop_absent(array);
+    for (uint32_t i = 0; i < array->member_count; i++) /* M6 */
+        array->meta.catch_up |= member_live(&array->members[i]) &&
+                                array->members[i].super.events < super->events &&
+                                array->meta.events == super->events;
     if (array->has_parity && array_degraded(array) && array->intent.need_sync_count != 0 &&
         !how->accept_dirty_degraded) {
         diag_fix(diag, "find the missing member: with all members present the array starts");

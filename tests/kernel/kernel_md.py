@@ -27,8 +27,8 @@ ARRAYS = {
     "raid5-resync": ("5", 3, ["--init", "resync", "--chunk", "16K"]),
     "raid6": ("6", 4, []),
     "raid10": ("10", 4, []),
-    "raid10-far": ("10", 3, ["--layout", "far2"]),
-    "raid10-offset": ("10", 3, ["--layout", "offset2"]),
+    "raid10-far": ("10", 3, ["--layout", "far=2"]),
+    "raid10-offset": ("10", 3, ["--layout", "offset=2"]),
 }
 
 
