@@ -331,9 +331,9 @@ cmd_create(struct call *call)
         err = parse_members(&c, &diag);
     if (err == 0)
         err = open_members(&c, &diag);
+    struct create_members members = {c.blobs, c.zeroed, c.member_count, c.spare_count};
     if (err == 0)
-        err = create_array(&c.how, c.blobs, c.zeroed, c.member_count, c.spare_count, &c.result,
-                           &diag);
+        err = create_array(&c.how, &members, &c.result, &diag);
     int code = err < 0 ? call_fail(call, &diag) : report(&c);
     close_members(&c, err == 0);
     return code;
