@@ -183,7 +183,8 @@ array_free(struct array *array)
 void
 array_abandon(struct array *array)
 {
-    array->ops.in_use = array->reqs.in_use = 0; /* whatever is in flight never comes back */
-    array->scratch.pages_used = 0;
+    pool_abandon(&array->ops); /* whatever is in flight never comes back */
+    pool_abandon(&array->reqs);
+    arena_abandon(&array->scratch);
     array_free(array);
 }

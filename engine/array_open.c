@@ -8,6 +8,8 @@
 #include "engine/array_core.h"
 #include "engine/assemble.h"
 
+#define BITMAP_SPACE_MIN KIB(4) /* what every member that sr5 made has for it */
+
 /* ---- refusals ------------------------------------------------------------------------------- */
 
 static int
@@ -81,7 +83,7 @@ load_state(struct member *member)
 }
 
 static void
-load_member(struct member *member, const struct array_member_open *open)
+load_member(struct member *member, const struct array_member_open *open, bool read_only)
 {
     const struct probe *probe = open->probe;
     member->dev = open->dev;
@@ -94,6 +96,7 @@ load_member(struct member *member, const struct array_member_open *open)
     if (member->has_area)
         member->area = probe->candidate.area;
     member->area_slot = probe->area_slot;
+    member->super_restored = probe->candidate.super_from_backup;
     member->super_off_bytes = sectors_to_bytes(member->super.super_offset_sectors);
     member->data_off_bytes = sectors_to_bytes(member->super.data_offset_sectors);
     if (member->super.features & SUPER_BITMAP)
@@ -102,6 +105,7 @@ load_member(struct member *member, const struct array_member_open *open)
             (uint64_t)((int64_t)member->super.bitmap_offset_sectors * SECTOR_BYTES);
     memcpy(member->bad, probe->bad, probe->bad_count * sizeof(member->bad[0]));
     member->bad_count = probe->bad_count;
+    member->writes_done = !read_only; /* of a killed predecessor, perhaps still in its cache */
     load_state(member);
 }
 
@@ -140,7 +144,7 @@ load_members(struct array *array, const struct array_open *how, struct diag *dia
     for (uint32_t i = 0; i < how->member_count; i++) {
         struct member *member = &array->members[i];
         member->index = i;
-        load_member(member, &how->members[i]);
+        load_member(member, &how->members[i], how->read_only);
         if (member->has_role && !member->replacement && member->role < MEMBERS_MAX)
             role_data_sectors[member->role] = member->super.data_sectors;
     }
@@ -196,6 +200,41 @@ find_bitmap(const struct array *array, const struct array_open *how)
     return best;
 }
 
+/* Nothing is where the bitmaps of an array with sr5's areas should be: the fronts of its members
+ * were zeroed, and what is not known counts as set. */
+static bool
+bitmaps_gone(const struct array *array, const struct array_open *how)
+{
+    for (uint32_t i = 0; i < array->member_count; i++) {
+        const struct member *member = &array->members[i];
+        if (member->has_role && (!(member->super.features & SUPER_BITMAP) || !member->has_area ||
+                                 member->super.bitmap_offset_sectors < 0 ||
+                                 member->bitmap_off_bytes + BITMAP_SPACE_MIN > AREA_OFF_BYTES ||
+                                 how->members[i].probe->bitmap_verdict != BITMAP_NONE))
+            return false;
+    }
+    return array->redundant;
+}
+
+static int
+make_bitmap(const struct array *array, const struct super *super, struct probe **out)
+{
+    uint64_t bytes = array_sync_bytes(array);
+    *out = calloc(1, sizeof(**out));
+    if (*out == NULL)
+        return -ENOMEM;
+    (*out)->bitmap = (struct bitmap_header){
+        .version = 4,
+        .events = super->events,
+        .events_cleared = super->events,
+        .sync_sectors = bytes / SECTOR_BYTES,
+        .chunk_bytes = bitmap_choose_chunk(bytes, BITMAP_SPACE_MIN),
+        .daemon_sleep_s = BITMAP_SLEEP_S,
+    };
+    memcpy((*out)->bitmap.array_uuid, array->uuid, sizeof(array->uuid));
+    return 0;
+}
+
 static void
 find_unsynced(struct array *array, const struct super *super, bool stale)
 {
@@ -215,6 +254,13 @@ load_intent(struct array *array, const struct array_open *how)
     const struct super *super = &array->members[how->freshest].super;
     const struct probe *bitmap = find_bitmap(array, how);
     bool stale = bitmap != NULL && bitmap->bitmap.events < super->events;
+    CLEANUP_FREE struct probe *made = NULL;
+    if (bitmap == NULL && bitmaps_gone(array, how)) {
+        if (make_bitmap(array, super, &made) < 0)
+            return -ENOMEM;
+        bitmap = made;
+        stale = true;
+    }
     for (uint32_t i = 0; i < array->member_count; i++) {
         struct member *member = &array->members[i];
         member->has_bitmap = bitmap != NULL && member->has_role &&
@@ -222,6 +268,12 @@ load_intent(struct array *array, const struct array_open *how)
                              member->bitmap_off_bytes % array->block_bytes == 0;
     }
     int err = intent_init(&array->intent, array, bitmap, stale);
+    for (uint32_t i = 0; i < array->member_count && err == 0 && bitmap != NULL; i++) {
+        const struct probe *other = how->members[i].probe;
+        if (member_in_sync(&array->members[i]) && other->bitmap_verdict == BITMAP_OK &&
+            other->bitmap.chunk_bytes == bitmap->bitmap.chunk_bytes)
+            intent_add_bits(&array->intent, other); /* one that had failed may know less */
+    }
     if (err == 0)
         find_unsynced(array, super, stale);
     return err;
@@ -266,6 +318,10 @@ array_load(struct array *array, const struct array_open *how, struct diag *diag)
     if (err != 0)
         return err;
     drop_absent(array);
+    for (uint32_t i = 0; i < array->member_count; i++) /* M6 */
+        array->meta.catch_up |= member_live(&array->members[i]) &&
+                                array->members[i].super.events < super->events &&
+                                array->meta.events == super->events;
     if (array->has_parity && array_degraded(array) && array->intent.need_sync_count != 0 &&
         !how->accept_dirty_degraded) {
         diag_fix(diag, "find the missing member: with all members present the array starts");

@@ -28,7 +28,6 @@
 
 #define SPARES_MAX        64u
 #define MAX_DEV           128u /* as mdadm: the superblock fits a sector */
-#define BITMAP_SLEEP_S    5u
 #define CHUNK_MIN         KIB(4)
 #define CHUNK_MAX         MIB(64)
 #define MIRROR_CHUNK      KIB(64) /* a mirror's unit of planning; 0 on disk */

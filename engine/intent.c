@@ -359,6 +359,20 @@ load_image(struct intent *intent, const struct probe *bitmap, bool stale)
     return 0;
 }
 
+void
+intent_add_bits(struct intent *intent, const struct probe *probe)
+{
+    uint64_t granules = (probe->bitmap_raw_bytes - BITMAP_HEADER_BYTES) * 8;
+    for (uint64_t granule = 0; granule < MIN(granules, intent->granule_count); granule++) {
+        bool set = (probe->bitmap_raw[bit_byte(granule)] >> (granule % 8)) & 1;
+        if (!set || intent_bit(intent, granule))
+            continue;
+        bit_set(intent, granule);
+        intent->age[granule] = INTENT_AGE_FRESH;
+        intent->clearable_count++;
+    }
+}
+
 int
 intent_init(struct intent *intent, struct array *array, const struct probe *bitmap, bool stale)
 {

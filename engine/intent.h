@@ -61,6 +61,8 @@ struct intent {
  * 0 or -ENOMEM. */
 MUST_CHECK int intent_init(struct intent *intent, struct array *array, const struct probe *bitmap,
                            bool stale);
+/* The bits of another member's bitmap count as well. */
+void intent_add_bits(struct intent *intent, const struct probe *probe);
 void intent_destroy(struct intent *intent);
 
 /* I1: the bits of [off, off+len) are durable before any member write of it.  True when they are on

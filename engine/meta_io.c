@@ -4,6 +4,8 @@
  * since they may want more than the running one says.  An update is three writes on every live
  * member, each durable (FUA) on all of them before the next begins:
  *
+ *      SETTLE  only once: what was found may be in a cache only, left there by a killed daemon; it
+ *              is made durable before anything is built on it
  *      BEGIN   events + 1; snapshot of what to say
  *      HEADER  bitmap header, through intent (it owns the bitmap's blocks)
  *      AREA    the older of the two sr5 slots: lineage, backup of the superblock
@@ -11,18 +13,20 @@
  *      END     a member failed meanwhile, or was left behind by one event only: again; else tell
  *
  * Invariants
- *   M1  events never go down, and never stay when anything is written (md's decrement of a pure
- *       dirty-to-clean step is legal, ours is simpler).
+ *   M1  events never go down, nor stay (but for M6) when anything is written (md's decrement of a
+ *       pure dirty-to-clean step is legal, ours is simpler).
  *   M2  after a member failed, or when one is absent at the start, the survivors' events exceed
- *       whatever it may hold by at least 2, since md accepts a member one behind as fresh.  But
- *       never by one step of 2: a cut in the middle of that would leave *survivors* behind each
- *       other by 2, and so too few of them.  Two updates of 1, one after the other.
+ *       whatever it may hold by at least 2, since md accepts a member one behind as fresh.
  *   M3  a header or slot newer than the superblock is harmless (md: bitmap accepted if its events
  *       are not lower; area: its reader decides), older would be stale.  Hence the order.
- *   M4  the array opens without it: the first write brings all members to one generation, and
- *       leaves behind those that are absent.  `active` is true only while every live member durably
- * says so; it is cleared before the first byte of an update that says otherwise is written. I11
- * `failures_recorded` moves only at END, when all survivors have the update.
+ *   M4  `active` is true only while every live member durably says so; it is cleared before the
+ *       first byte of an update that says otherwise is written.  An array opens without it, so
+ *       that the first write leaves behind who is absent.
+ *   M5  an update moves events by 1: a cut in the middle of it leaves members one apart, and all
+ *       of them are fresh.  Two steps are two updates.
+ *   M6  a member that was one behind when the array was opened is brought up first, by an update
+ *       that moves neither events nor roles: else the next cut could leave it two behind, stale.
+ *   I11 `failures_recorded` moves only at END, when all survivors have the update.
  *
  * RAID 0 has no state to record: md never writes its superblocks, nor do we.  A read-only array
  * writes nothing at all.  For both every question is answered "done". */
@@ -33,7 +37,7 @@
 
 #include "engine/array_core.h"
 
-enum meta_stage { META_BEGIN, META_HEADER, META_AREA, META_SUPER, META_END };
+enum meta_stage { META_SETTLE, META_BEGIN, META_HEADER, META_AREA, META_SUPER, META_END };
 
 #define MEMBER_MEMORY_BYTES (SUPER_BYTES + AREA_SLOT_BYTES)
 
@@ -89,6 +93,44 @@ submit(struct meta_io *meta, struct member *member, uint64_t off_bytes, uint8_t 
     dev_submit(member->dev, &child->req);
 }
 
+static void
+settled(struct req *req)
+{
+    struct meta_child *child = CONTAINER_OF(req, struct meta_child, req);
+    struct meta_io *meta = child->meta;
+    struct member *member = child->member;
+    member->in_flight--;
+    member->flushes++;
+    if (req->err == 0)
+        member->writes_flushed = MAX(member->writes_flushed, child->mark);
+    else if (member_live(member) && !array_member_fail(meta->array, member, FAULT_FLUSH))
+        meta->array->flush.lost = true; /* P3 */
+    if (--meta->pending == 0)
+        meta_step(meta);
+}
+
+static bool
+settle(struct meta_io *meta)
+{
+    struct array *array = meta->array;
+    meta->running = true;
+    meta->pending = 1; /* ours (I3) */
+    for (uint32_t i = 0; i < array->member_count; i++) {
+        struct member *member = &array->members[i];
+        struct meta_child *child = &meta->children[i];
+        if (!member_live(member) || !member_needs_flush(member))
+            continue;
+        child->meta = meta;
+        child->member = member;
+        child->mark = member->writes_done;
+        child->req = (struct req){.op = REQ_FLUSH, .done = settled};
+        meta->pending++;
+        member->in_flight++;
+        dev_submit(member->dev, &child->req);
+    }
+    return --meta->pending == 0;
+}
+
 /* The superblock of one member as this update wants it. */
 static void
 compose_super(struct meta_io *meta, struct member *member)
@@ -99,7 +141,7 @@ compose_super(struct meta_io *meta, struct member *member)
     super->resync_offset_sectors = meta->active_running ? 0 : meta->clean_resync_sectors;
     super->updated_s = clock_wall_ns(meta->array->clock) / SECOND_NS;
     super->max_dev = meta->max_dev;
-    memcpy(super->roles, meta->roles, sizeof(super->roles));
+    memcpy(super->roles, meta->catch_up ? meta->roles_found : meta->roles, sizeof(super->roles));
 }
 
 static void
@@ -125,7 +167,8 @@ begin(struct meta_io *meta)
     if (meta->leave_behind || meta->failures_now != meta->failures_running)
         meta->rounds_owed = 2; /* M2 */
     meta->leave_behind = false;
-    meta->events++; /* M1 */
+    if (!meta->catch_up)
+        meta->events++; /* M1, M5 */
     meta->failures_running = meta->failures_now;
     meta->active_running = meta->want_active;
     check(meta->active_running || !meta->active); /* M4 */
@@ -180,10 +223,15 @@ write_supers(struct meta_io *meta)
     return --meta->pending == 0;
 }
 
-/* A member failed under us, or is not far enough behind yet (M2)? */
+/* Was that only to catch up (M6), did a member fail under us, or is it not far enough behind yet
+ * (M2)? */
 static bool
 again(struct meta_io *meta)
 {
+    if (meta->catch_up) {
+        meta->catch_up = false;
+        return true;
+    }
     if (meta->failures_now != meta->failures_running)
         return true;
     if (meta->rounds_owed > 0)
@@ -215,6 +263,10 @@ meta_step(struct meta_io *meta)
 {
     for (;;) {
         switch ((enum meta_stage)meta->stage++) { /* advance first */
+        case META_SETTLE:
+            if (!settle(meta))
+                return;
+            break;
         case META_BEGIN:
             begin(meta);
             break;
@@ -320,6 +372,7 @@ meta_io_init(struct meta_io *meta, struct array *array, const struct super *fres
     list_init(&meta->next);
     list_init(&meta->current);
     memcpy(meta->roles, freshest->roles, sizeof(meta->roles));
+    memcpy(meta->roles_found, freshest->roles, sizeof(meta->roles_found));
     meta->children = calloc(array->member_count, sizeof(*meta->children));
     meta->memory = aligned_alloc(BLOCK_BYTES, array->member_count * MEMBER_MEMORY_BYTES);
     if (meta->children == NULL || meta->memory == NULL)

@@ -15,6 +15,7 @@ struct meta_child {
     struct iovec iov;
     struct meta_io *meta;
     struct member *member;
+    uint64_t mark; /* SETTLE: writes that the flush covers */
 };
 
 struct meta_io {
@@ -29,7 +30,8 @@ struct meta_io {
     bool want_active;              /* writes are going on: resync_offset 0 */
     uint64_t clean_resync_sectors; /* what it says when they are not */
     bool leave_behind;             /* members are missing that must not look fresh (M2) */
-    uint16_t roles[SUPER_ROLES_MAX];
+    bool catch_up;                 /* some member is behind: the next update does not move events */
+    uint16_t roles[SUPER_ROLES_MAX], roles_found[SUPER_ROLES_MAX];
     uint32_t max_dev;
 
     /* What it says. */

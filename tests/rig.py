@@ -124,8 +124,9 @@ class Daemon:
         for _ in range(600):
             if self.process.poll() is not None:
                 raise AssertionError(f"sr5d ended with {self.process.returncode}: {self.said()}")
-            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as s:
+            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as s, socket.socket(socket.AF_UNIX) as nbd:
                 s.connect(self.control)
+                nbd.connect(self.socket)
                 return
             time.sleep(0.02)
         self.process.kill()
