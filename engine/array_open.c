@@ -269,6 +269,10 @@ drop_absent(struct array *array)
         meta->roles[number] = SUPER_ROLE_SPARE;
         meta->jump = true;
     }
+    /* P1, I11: what it missed, or lost with its cache, is not acknowledged before that is recorded:
+     * by a flush neither. */
+    if (meta->jump && !array->read_only && array->redundant)
+        meta->failures_now++;
 }
 
 int

@@ -269,7 +269,7 @@ meta_step(struct meta_io *meta)
             break;
         case META_END:
             meta->stage = META_BEGIN;
-            meta->catch_up = meta->catch_up && meta->err != 0;
+            meta->catch_up = false;
             if (meta->err == 0 && meta->failures_now != meta->failures_running) {
                 meta->passes = 0;
                 break; /* a member failed under us: once more, on the rest */
