@@ -303,7 +303,11 @@ plan_write_parity(const struct plan_input *input, struct plan *plan)
     struct choice best = {.read_count = UINT32_MAX};
     uint64_t need = input->need_old ? row.band : 0, readable = row.all & input->readable;
     choose(&row, input->parity_trusted ? readable : readable & row.data, need, &targets, &best);
-    if (best.read_count == UINT32_MAX && !input->parity_trusted)
+    /* Two parities that are not trusted may contradict each other: rather one, and all the data. */
+    mask_for_each (role, row.parity & readable)
+        if (best.read_count == UINT32_MAX)
+            choose(&row, (readable & row.data) | mask_of((uint32_t)role), need, &targets, &best);
+    if (best.read_count == UINT32_MAX)
         choose(&row, readable, need, &targets, &best);
     if (best.read_count == UINT32_MAX)
         return -EIO;

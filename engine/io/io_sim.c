@@ -162,7 +162,7 @@ flight_work(struct flight *flight)
     bool durable = (req->flags & REQ_FUA) != 0 || !member->config.volatile_cache;
     if (flight->err < 0) {
         if (flight->touches)
-            write_apply(flight, SOME_SECTORS, false);
+            write_apply(flight, SOME_SECTORS, !member->config.volatile_cache);
         return flight->err;
     }
     switch (req->op) {

@@ -402,6 +402,9 @@ compare_with_fewest(const struct plan_input *input)
     int fewest = -1;
     if (mask_count(wrong) <= geometry->parity_count) {
         fewest = fewest_reads(input, input->readable & (input->parity_trusted ? all : data));
+        mask_for_each (role, all & ~data) /* not trusted: rather one than two that may disagree */
+            if (fewest < 0)
+                fewest = fewest_reads(input, input->readable & (data | mask_of((uint32_t)role)));
         if (fewest < 0)
             fewest = fewest_reads(input, input->readable);
     }

@@ -49,7 +49,8 @@ create_on(struct blob *const *blobs, enum raid_level level, uint32_t count)
                                            .policy = "auto",
                                            .wall_ns = UINT64_C(1700000000) * SECOND_NS};
     struct create_result result;
-    return create_array(&options, blobs, zeroed, count, 0, &result, &rig.diag);
+    const struct create_members members = {.blobs = blobs, .zeroed = zeroed, .member_count = count};
+    return create_array(&options, &members, &result, &rig.diag);
 }
 
 static void
