@@ -22,7 +22,7 @@ static void clean_step(struct array_clean *clean);
 static bool
 says_so(const struct array *array)
 {
-    return !array->meta.active && !array->meta.want_active &&
+    return !array->meta.active && !array->meta.want_active && !array->meta.catch_up &&
            array->meta.clean_resync_sectors == intent_resync_sectors(&array->intent);
 }
 

@@ -285,6 +285,7 @@ static void
 drop_absent(struct array *array)
 {
     struct meta_io *meta = &array->meta;
+    bool absent = false;
     for (uint32_t number = 0; number < meta->max_dev; number++) {
         bool present = false;
         for (uint32_t i = 0; i < array->member_count; i++)
@@ -293,8 +294,12 @@ drop_absent(struct array *array)
         if (present || meta->roles[number] >= SUPER_ROLE_JOURNAL)
             continue;
         meta->roles[number] = SUPER_ROLE_SPARE;
-        meta->leave_behind = true;
+        absent = true;
     }
+    /* P1, I11: what it missed, or lost with its cache, is not acknowledged before that is recorded:
+     * by a flush neither. */
+    if (absent && !array->read_only && array->redundant)
+        meta->failures_now++;
 }
 
 int

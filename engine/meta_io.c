@@ -164,9 +164,8 @@ begin(struct meta_io *meta)
     meta->running = true;
     meta->wanted = false;
     meta->err = 0;
-    if (meta->leave_behind || meta->failures_now != meta->failures_running)
+    if (meta->failures_now != meta->failures_running)
         meta->rounds_owed = 2; /* M2 */
-    meta->leave_behind = false;
     if (!meta->catch_up)
         meta->events++; /* M1, M5 */
     meta->failures_running = meta->failures_now;

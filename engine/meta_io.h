@@ -29,7 +29,6 @@ struct meta_io {
     /* What the disk should say.  Set by their owners, read when an update begins. */
     bool want_active;              /* writes are going on: resync_offset 0 */
     uint64_t clean_resync_sectors; /* what it says when they are not */
-    bool leave_behind;             /* members are missing that must not look fresh (M2) */
     bool catch_up;                 /* some member is behind: the next update does not move events */
     uint16_t roles[SUPER_ROLES_MAX], roles_found[SUPER_ROLES_MAX];
     uint32_t max_dev;

@@ -86,10 +86,12 @@ read_done(struct req *req)
     struct stripe_op *op = io->op;
     io->member->in_flight--;
     io->member->reads++;
-    if (LIKELY(req->err == 0))
+    if (LIKELY(req->err == 0)) {
         io->member->read_bytes += req->len_bytes;
-    else
+        io->member->gone = false;
+    } else {
         read_failed(op, io, req->err);
+    }
     if (--op->pending == 0)
         stripe_op_step(op);
 }

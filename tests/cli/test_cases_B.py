@@ -212,7 +212,11 @@ def case_B8_three_of_four_vanish_together_and_come_back(level):
         for i in (1, 2, 3):
             daemon.sr5("fault", "tank", i, "delay=0")
         for writer in writers:
-            writer.check(client)
+            # In a RAID 5 the second one's blocks are those of the first member to go: computed, and without a log the writes
+            # that failed half-way beside them have left nothing to trust for that (WRITE_HOLE_OPEN).
+            if level != "5" or writer is not writers[1]:
+                writer.check(client)
+        client.pread(4 * MIB, 0)  # from every member
         # The first to go was recorded as failed; those without which nothing works never are, and answer again.
         states = [m["state"] for m in daemon.status()["members"]][1:]
         same((states.count("faulty"), daemon.status()["state"]), (2 if level == "10" else 1, "degraded"), states)
@@ -233,6 +237,29 @@ def case_B8_three_of_four_vanish_together_and_come_back(level):
         with stdio(paths) as client:
             for writer in writers:
                 writer.check(client)
+    array.gone()
+
+
+def case_B8_a_parity_that_a_failed_write_left_behind_is_never_trusted():
+    array = Array("B8-half", "5", 4)
+    with Daemon() as daemon:
+        daemon.start(*(f"fault:delay=0:{p}" for p in array.paths))
+        client = connect(daemon)
+        fill(client, 1, range(64))
+        daemon.sr5("fault", "tank", 1, "gone")
+        fill(client, 2, range(16))
+        daemon.sr5("fault", "tank", 2, "eio-write@3M+16M")  # of data: the third chunk, but not its parity
+        try:
+            client.pwrite(bytes(4096), 40 * 4096)
+        except nbd.Error as e:
+            same(e.errno, "EIO")
+        else:
+            raise AssertionError("acknowledged")
+        assert "RESYNC_INCOMPLETE" in problems(daemon.status()), daemon.status()["problems"]
+        daemon.sr5("fault", "tank", 2, "")
+        client.shutdown()
+    with Daemon("--members", array.place, "--degraded=now") as daemon:
+        same((daemon.status()["state"], problems(daemon.status())[0]), ("failed", "E_DIRTY_DEGRADED"))
     array.gone()
 
 
