@@ -103,6 +103,17 @@ check_closed(struct arrays *arrays)
     closed(arrays->closed_ctx, arrays->close_err);
 }
 
+uint64_t
+arrays_answers(struct arrays *arrays)
+{
+    uint64_t answers = 0;
+    list_for_each (node, &arrays->entries) {
+        if (entry_is_open(entry_of(node)))
+            answers += entry_answers(entry_of(node));
+    }
+    return answers;
+}
+
 struct entry *
 arrays_entry(struct arrays *arrays, const struct found_array *found)
 {

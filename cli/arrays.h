@@ -43,6 +43,8 @@ MUST_CHECK int arrays_start(struct arrays *arrays, const struct start_request *r
                             json_t **list, struct diag *diag);
 /* The daemon ends: the NBD server is gone already; stop all arrays, then closed(). */
 void arrays_close(struct arrays *arrays, void (*closed)(void *ctx, int err), void *ctx);
+/* How many requests members have answered: it stands still when they all hang. */
+uint64_t arrays_answers(struct arrays *arrays);
 /* By name, uuid, or at least eight digits of it; E_NO_SUCH_ARRAY, E_AMBIGUOUS. */
 MUST_CHECK int arrays_find(struct arrays *arrays, const char *text, struct entry **entry,
                            struct diag *diag);

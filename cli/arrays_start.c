@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/bitset.h"
+
 #include "cli/arrays.h"
 #include "cli/json_fields.h"
 
@@ -43,21 +45,25 @@ started_item(struct entry *entry, const struct start_request *request, const str
 static json_t *
 rehearsed_item(const struct found_array *found, const struct start_request *request)
 {
-    const char *text = found->err < 0    ? found->diag.message
-                       : found->complete ? "before: not served; after: served, complete"
-                       : !found->enough  ? "before: not served; after: waiting, too few members"
-                       : request->degraded == DEGRADED_NOW
-                           ? "before: not served; after: served, degraded"
-                           : "before: not served; after: waiting for the missing member";
+    bool whole = found->decision.present_roles == mask_below(found->geometry.member_count);
+    const char *state = "waiting",
+               *text = "before: not served; after: waiting for the missing member";
     char uuid[40];
+    if (found->err < 0) {
+        state = "failed";
+        text = found->diag.message;
+    } else if (!found->enough) {
+        text = "before: not served; after: waiting, too few members";
+    } else if (found->complete && whole) {
+        state = "online";
+        text = "before: not served; after: served, complete";
+    } else if (found->complete || request->degraded == DEGRADED_NOW) { /* may_start() */
+        state = "degraded";
+        text = "before: not served; after: served, degraded";
+    }
     super_uuid_text(found->uuid, uuid);
     return json_pack("{s:o, s:s, s:s, s:o, s:s}", "name", json_bytes(found->name), "uuid", uuid,
-                     "state",
-                     found->err < 0                                       ? "failed"
-                     : found->complete                                    ? "online"
-                     : found->enough && request->degraded == DEGRADED_NOW ? "degraded"
-                                                                          : "waiting",
-                     "text", json_bytes(text), "next", "");
+                     "state", state, "text", json_bytes(text), "next", "");
 }
 
 static json_t *

@@ -1,4 +1,4 @@
-/* The completion for bash, out of the table; docs/sr5.bash is its output. */
+/* The completion for bash, out of the table; cli/sr5.bash-completion is its output. */
 #include <stdio.h>
 #include <string.h>
 

@@ -260,6 +260,19 @@ print_row(struct table *table, const char *sign, const char *what, uint64_t byte
     table_cell(table, "%s", size_format(bytes, size));
 }
 
+/* All members, spares too: with one of them alone the array would only wait. */
+static void
+print_next(const struct creation *c)
+{
+    printf("next: sr5 start");
+    for (uint32_t i = 0; i < c->count; i++)
+        printf(" %s", c->paths[i]);
+    printf("\n      (without a daemon yet: sr5d");
+    for (uint32_t i = 0; i < c->count; i++)
+        printf(" --members %s", c->paths[i]);
+    printf(")\n");
+}
+
 static void
 print_result(const struct creation *c, const char *layout, const char *uuid)
 {
@@ -287,7 +300,7 @@ print_result(const struct creation *c, const char *layout, const char *uuid)
     if (c->how.dry_run)
         printf("before: no array; after: as above; nothing was written\n");
     else
-        printf("next: sr5 start %s   (or: sr5d --members %s ...)\n", c->paths[0], c->paths[0]);
+        print_next(c);
 }
 
 static int
@@ -318,9 +331,9 @@ cmd_create(struct call *call)
         err = parse_members(&c, &diag);
     if (err == 0)
         err = open_members(&c, &diag);
+    struct create_members members = {c.blobs, c.zeroed, c.member_count, c.spare_count};
     if (err == 0)
-        err = create_array(&c.how, c.blobs, c.zeroed, c.member_count, c.spare_count, &c.result,
-                           &diag);
+        err = create_array(&c.how, &members, &c.result, &diag);
     int code = err < 0 ? call_fail(call, &diag) : report(&c);
     close_members(&c, err == 0);
     return code;

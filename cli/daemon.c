@@ -8,7 +8,9 @@
  *     signal --> control socket closed --> NBD server stopped (what is in flight is answered,
  *     clients may come again) --> arrays drained and marked clean --> loops left --> exit
  *
- * A second signal changes nothing: dirty state is never dropped for haste. */
+ * A second signal changes nothing: dirty state is never dropped for haste.  Only when no member has
+ * answered anything for HUNG_NS is the end not waited for: what was acknowledged as durable is so,
+ * the rest is with a device that does not give it back, and the members stay marked active. */
 #include "cli/daemon.h"
 
 #include <pthread.h>
@@ -30,6 +32,7 @@
 #define IO_DEPTH        1024 /* member requests in flight */
 #define STOP_TIMEOUT_MS 5000 /* for clients that do not read their replies */
 #define LOOPS_MAX       64
+#define HUNG_NS         (20 * SECOND_NS) /* a disk recovers from an error in less, or it is no use */
 
 struct daemon {
     const struct config *config;
@@ -43,6 +46,8 @@ struct daemon {
     struct ctl_server *ctl;
     struct arrays arrays;
     struct loop_timer settle; /* --stdio: until the arrays have settled */
+    struct loop_timer hung;   /* while the arrays are closed */
+    uint64_t answers;         /* of members, when it was set */
     bool stopping, arrays_ready;
     int err;
 };
@@ -55,8 +60,32 @@ arrays_closed(void *ctx, int err)
 {
     struct daemon *daemon = ctx;
     daemon->err = err;
+    loop_timer_cancel(&daemon->hung);
     for (uint32_t i = 0; i < daemon->loop_count; i++)
         loop_stop(daemon->loops[i]);
+}
+
+static void
+watch_hung(struct daemon *daemon)
+{
+    daemon->answers = arrays_answers(&daemon->arrays);
+    loop_timer_set(daemon->loops[0], &daemon->hung, loop_now_ns(daemon->loops[0]) + HUNG_NS);
+}
+
+static void
+hung_fired(struct loop_timer *timer)
+{
+    struct daemon *daemon = CONTAINER_OF(timer, struct daemon, hung);
+    if (arrays_answers(&daemon->arrays) != daemon->answers) {
+        watch_hung(daemon);
+        return;
+    }
+    struct diag diag;
+    diag_set(&diag, DIAG_FAILED, "E_HUNG", -ETIMEDOUT,
+             "no member has answered for %llu s; ending without marking arrays clean",
+             (unsigned long long)(HUNG_NS / SECOND_NS));
+    msg(MSG_ERROR, "%s: %s", diag.code, diag.message);
+    _exit((int)diag.class); /* nothing can be freed that a device still holds */
 }
 
 static void
@@ -64,6 +93,7 @@ nbd_stopped(void *ctx)
 {
     struct daemon *daemon = ctx;
     daemon->nbd = NULL;
+    watch_hung(daemon);
     arrays_close(&daemon->arrays, arrays_closed, daemon);
 }
 
@@ -245,7 +275,8 @@ close_daemon(struct daemon *daemon)
 int
 daemon_run(const struct config *config, struct diag *diag)
 {
-    struct daemon daemon = {.config = config, .settle.fired = stdio_settle};
+    struct daemon daemon = {
+        .config = config, .settle.fired = stdio_settle, .hung.fired = hung_fired};
     process_harden();
     int err = open_daemon(&daemon, diag);
     if (err == 0) {

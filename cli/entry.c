@@ -115,6 +115,20 @@ entry_state(const struct entry *entry)
     return array_state_name(state);
 }
 
+uint64_t
+entry_answers(const struct entry *entry)
+{
+    uint64_t answers = 0;
+    struct array_status *status = calloc(1, sizeof(*status));
+    check(status != NULL);
+    array_status(entry->array, status);
+    for (uint32_t i = 0; i < status->member_count; i++)
+        answers +=
+            status->members[i].reads + status->members[i].writes + status->members[i].flushes;
+    free(status);
+    return answers;
+}
+
 /* ---- opening -----------------------------------------------------------------------------------
  */
 

@@ -59,5 +59,7 @@ bool entry_unsettled(const struct entry *entry);
 bool entry_named(const char *name, const uint8_t uuid[16], const char *text);
 /* The state word (cli.md 2). */
 const char *entry_state(const struct entry *entry);
+/* How many requests its members have answered; it is open. */
+uint64_t entry_answers(const struct entry *entry);
 /* Its entry of sr5.status/1 `arrays`; a new reference. */
 json_t *entry_status(const struct entry *entry);

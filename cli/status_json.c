@@ -6,6 +6,7 @@
 #include "engine/base/check.h"
 #include "engine/base/units.h"
 
+#include "cache/policy.h"
 #include "cli/format.h"
 #include "cli/json_fields.h"
 #include "engine/meta/super.h"
@@ -92,6 +93,19 @@ jobs_json(const struct array_status *status)
     return list;
 }
 
+/* The policy in force, and why it is not the one that the array records. */
+static json_t *
+cache_json(const struct array_status *status)
+{
+    const struct policy *policy = policy_find(status->policy);
+    bool as_recorded = policy != NULL;
+    if (!as_recorded)
+        policy = policy_default();
+    return json_pack("{s:s, s:s, s:i, s:I, s:i}", "mode", policy->name, "reason",
+                     as_recorded ? "" : "the write cache is not built yet", "dirty_bytes", 0,
+                     "log_bytes", (json_int_t)status->log_bytes, "log_used_bytes", 0);
+}
+
 json_t *
 array_status_json(const struct array_status *status)
 {
@@ -115,10 +129,7 @@ array_status_json(const struct array_status *status)
     set_text(array, "consistency", status->consistency);
     json_object_set_new(array, "dirty", json_boolean(status->dirty));
     set_number(array, "events", status->events);
-    json_object_set_new(array, "cache",
-                        json_pack("{s:s, s:s, s:i, s:I, s:i}", "mode", "writethrough", "reason",
-                                  "the write cache is not built yet", "dirty_bytes", 0, "log_bytes",
-                                  (json_int_t)status->log_bytes, "log_used_bytes", 0));
+    json_object_set_new(array, "cache", cache_json(status));
     json_object_set_new(array, "members", array_members_json(status));
     json_object_set_new(array, "problems", problems_json(status));
     json_object_set_new(array, "jobs", jobs_json(status));

@@ -27,8 +27,7 @@ struct array_open {
     struct loop *loop;
     const struct array_member_open *members;
     uint32_t member_count;
-    uint32_t freshest;   /* index into members */
-    uint64_t events_min; /* decision.events_max: what is written next is beyond it; 0: freshest's */
+    uint32_t freshest; /* index into members */
     bool read_only;
     bool accept_dirty_degraded; /* tests and, later, --accept-lost */
     uint64_t scratch_bytes;     /* 0: default (32 MiB) */
@@ -38,11 +37,6 @@ struct array_open {
 };
 
 struct array;
-
-/* The geometry that superblocks describe.  by_role: the superblock of each role, NULL where it is
- * missing; only RAID 0 looks at it.  -EINVAL with *diag as geometry_init(). */
-MUST_CHECK int array_geometry_of(struct geometry *geometry, const struct super *freshest,
-                                 const struct super *const *by_role, struct diag *diag);
 
 /* 0, or a negative errno with *diag: E_NOT_ENOUGH_MEMBERS, E_DIRTY_DEGRADED, E_RESHAPE,
  * E_PPL_DIRTY, E_JOURNAL, E_LLBITMAP, E_GEOMETRY...  Nothing is written by opening.  On error the

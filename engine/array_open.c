@@ -6,28 +6,9 @@
 #include <string.h>
 
 #include "engine/array_core.h"
+#include "engine/assemble.h"
 
-int
-array_geometry_of(struct geometry *geometry, const struct super *freshest,
-                  const struct super *const *by_role, struct diag *diag)
-{
-    *geometry = (struct geometry){
-        .level = (enum raid_level)freshest->level,
-        .layout = freshest->layout,
-        .member_count = freshest->raid_disks,
-        .chunk_bytes = sectors_to_bytes(freshest->chunk_sectors),
-        .member_bytes = sectors_to_bytes(freshest->used_sectors),
-    };
-    if (geometry->member_count > MEMBERS_MAX)
-        return diag_set(diag, DIAG_REFUSED, "E_GEOMETRY", -EINVAL,
-                        "%" PRIu32 " members are more than the %d sr5 can serve",
-                        geometry->member_count, MEMBERS_MAX);
-    for (uint32_t role = 0; role < geometry->member_count && freshest->level == RAID0; role++) {
-        const struct super *super = by_role[role] != NULL ? by_role[role] : freshest;
-        geometry->role_bytes[role] = sectors_to_bytes(super->data_sectors);
-    }
-    return geometry_init(geometry, diag);
-}
+#define BITMAP_SPACE_MIN KIB(4) /* what every member that sr5 made has for it */
 
 /* ---- refusals ------------------------------------------------------------------------------- */
 
@@ -115,6 +96,7 @@ load_member(struct member *member, const struct array_member_open *open, bool re
     if (member->has_area)
         member->area = probe->candidate.area;
     member->area_slot = probe->area_slot;
+    member->super_restored = probe->candidate.super_from_backup;
     member->super_off_bytes = sectors_to_bytes(member->super.super_offset_sectors);
     member->data_off_bytes = sectors_to_bytes(member->super.data_offset_sectors);
     if (member->super.features & SUPER_BITMAP)
@@ -151,7 +133,10 @@ place_member(struct array *array, struct member *member, struct diag *diag)
 static int
 load_members(struct array *array, const struct array_open *how, struct diag *diag)
 {
-    const struct super *by_role[MEMBERS_MAX] = {0};
+    const struct super *freshest = &how->members[how->freshest].probe->candidate.super;
+    uint64_t role_data_sectors[MEMBERS_MAX];
+    for (uint32_t role = 0; role < MEMBERS_MAX; role++)
+        role_data_sectors[role] = freshest->data_sectors;
     array->member_count = how->member_count;
     array->members = calloc(how->member_count, sizeof(*array->members));
     if (array->members == NULL)
@@ -161,10 +146,9 @@ load_members(struct array *array, const struct array_open *how, struct diag *dia
         member->index = i;
         load_member(member, &how->members[i], how->read_only);
         if (member->has_role && !member->replacement && member->role < MEMBERS_MAX)
-            by_role[member->role] = &member->super;
+            role_data_sectors[member->role] = member->super.data_sectors;
     }
-    int err =
-        array_geometry_of(&array->geometry, &array->members[how->freshest].super, by_role, diag);
+    int err = geometry_of_super(freshest, role_data_sectors, &array->geometry, diag);
     if (err != 0)
         return err;
     array->roles_all = mask_below(array->geometry.member_count);
@@ -216,6 +200,41 @@ find_bitmap(const struct array *array, const struct array_open *how)
     return best;
 }
 
+/* Nothing is where the bitmaps of an array with sr5's areas should be: the fronts of its members
+ * were zeroed, and what is not known counts as set. */
+static bool
+bitmaps_gone(const struct array *array, const struct array_open *how)
+{
+    for (uint32_t i = 0; i < array->member_count; i++) {
+        const struct member *member = &array->members[i];
+        if (member->has_role && (!(member->super.features & SUPER_BITMAP) || !member->has_area ||
+                                 member->super.bitmap_offset_sectors < 0 ||
+                                 member->bitmap_off_bytes + BITMAP_SPACE_MIN > AREA_OFF_BYTES ||
+                                 how->members[i].probe->bitmap_verdict != BITMAP_NONE))
+            return false;
+    }
+    return array->redundant;
+}
+
+static int
+make_bitmap(const struct array *array, const struct super *super, struct probe **out)
+{
+    uint64_t bytes = array_sync_bytes(array);
+    *out = calloc(1, sizeof(**out));
+    if (*out == NULL)
+        return -ENOMEM;
+    (*out)->bitmap = (struct bitmap_header){
+        .version = 4,
+        .events = super->events,
+        .events_cleared = super->events,
+        .sync_sectors = bytes / SECTOR_BYTES,
+        .chunk_bytes = bitmap_choose_chunk(bytes, BITMAP_SPACE_MIN),
+        .daemon_sleep_s = BITMAP_SLEEP_S,
+    };
+    memcpy((*out)->bitmap.array_uuid, array->uuid, sizeof(array->uuid));
+    return 0;
+}
+
 static void
 find_unsynced(struct array *array, const struct super *super, bool stale)
 {
@@ -235,6 +254,13 @@ load_intent(struct array *array, const struct array_open *how)
     const struct super *super = &array->members[how->freshest].super;
     const struct probe *bitmap = find_bitmap(array, how);
     bool stale = bitmap != NULL && bitmap->bitmap.events < super->events;
+    CLEANUP_FREE struct probe *made = NULL;
+    if (bitmap == NULL && bitmaps_gone(array, how)) {
+        if (make_bitmap(array, super, &made) < 0)
+            return -ENOMEM;
+        bitmap = made;
+        stale = true;
+    }
     for (uint32_t i = 0; i < array->member_count; i++) {
         struct member *member = &array->members[i];
         member->has_bitmap = bitmap != NULL && member->has_role &&
@@ -254,11 +280,12 @@ load_intent(struct array *array, const struct array_open *how)
 }
 
 /* Roles of members that are not here go from the table with the next update, as md does it; and
- * that update must leave them behind by 2 events. */
+ * they must be left behind by 2 events (M2). */
 static void
 drop_absent(struct array *array)
 {
     struct meta_io *meta = &array->meta;
+    bool absent = false;
     for (uint32_t number = 0; number < meta->max_dev; number++) {
         bool present = false;
         for (uint32_t i = 0; i < array->member_count; i++)
@@ -267,11 +294,11 @@ drop_absent(struct array *array)
         if (present || meta->roles[number] >= SUPER_ROLE_JOURNAL)
             continue;
         meta->roles[number] = SUPER_ROLE_SPARE;
-        meta->jump = true;
+        absent = true;
     }
     /* P1, I11: what it missed, or lost with its cache, is not acknowledged before that is recorded:
      * by a flush neither. */
-    if (meta->jump && !array->read_only && array->redundant)
+    if (absent && !array->read_only && array->redundant)
         meta->failures_now++;
 }
 
@@ -295,8 +322,6 @@ array_load(struct array *array, const struct array_open *how, struct diag *diag)
         err = meta_io_init(&array->meta, array, super);
     if (err != 0)
         return err;
-    if (how->events_min > array->meta.events)
-        array->meta.events = how->events_min;
     drop_absent(array);
     for (uint32_t i = 0; i < array->member_count; i++) /* M6 */
         array->meta.catch_up |= member_live(&array->members[i]) &&

@@ -73,6 +73,10 @@ member_problems(const struct array *array, struct array_status *status)
                         "%s answered with errors and is still in use", member->path);
             add_fix(status, "sr5 members %s", array->name);
         }
+        if (member->super_restored)
+            add_problem(status, "SUPER_FROM_BACKUP", "info", member->path, array->opened_wall_ns,
+                        "the superblock of %s was gone; its copy in the sr5 area was used%s",
+                        member->path, array->read_only ? "" : " and is written back");
         if (member->bad_count != 0)
             add_problem(status, "MEMBER_BAD_BLOCKS", "warning", member->path, array->opened_wall_ns,
                         "%s has a list of %" PRIu32 " bad ranges, which are not read", member->path,
@@ -103,7 +107,7 @@ sync_problems(const struct array *array, struct array_status *status)
                     array->intent.need_sync_count << array->intent.granule_shift);
     }
     if (array->has_parity)
-        add_problem(status, "WRITE_HOLE_OPEN", "warning", "", array->opened_wall_ns,
+        add_problem(status, "WRITE_HOLE_OPEN", "info", "", array->opened_wall_ns,
                     "without a log, a crash together with the loss of a member can damage data "
                     "that was not being written");
 }

@@ -1,7 +1,7 @@
 /* THEORY OF OPERATION.  A scan looks at every path without locks and writes nothing.  What it found
  * may change before it is used, so assemble() opens (and thereby locks) every member first, then
  * looks at the superblocks once more: if one differs from what was decided on, nothing is started.
- */
+ * Only when nothing can be refused any more, members are mended (P4). */
 #include "engine/assemble.h"
 
 #include <fcntl.h>
@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "engine/mend.h"
 
 #define ASSEMBLE_MAX (2 * MEMBERS_MAX)
 
@@ -218,35 +220,6 @@ scan_destroy(struct scan *scan)
 
 /* ---- assemble ------------------------------------------------------------------------------- */
 
-/* A creation that was cut off in its last step is complete; say so on the members that missed it,
- * so that none of them is ever taken for remains again. */
-static int
-finish_creation(const struct found_array *found, struct diag *diag)
-{
-    for (uint32_t i = 0; i < found->member_count; i++) {
-        const struct found_member *member = found->members[i];
-        uint8_t slot[AREA_SLOT_BYTES];
-        struct blob *blob = NULL;
-        if (!candidate_unfinished(&member->probe.candidate))
-            continue;
-        struct area area = member->probe.candidate.area;
-        area.generation = 1;
-        area_encode(&area, slot);
-        uint64_t off = AREA_OFF_BYTES + (1 - member->probe.area_slot) * AREA_SLOT_BYTES;
-        int err = blob_file_open(&blob, member_spec_path(member->spec), false, diag);
-        if (err < 0)
-            return err;
-        err = blob_write(blob, slot, sizeof(slot), off);
-        if (err == 0)
-            err = blob_flush(blob);
-        blob_close(blob);
-        if (err < 0)
-            return diag_set(diag, DIAG_FAILED, "E_WRITE", err, "%s: cannot be written: %s",
-                            member->spec, strerror(-err));
-    }
-    return 0;
-}
-
 static int
 check_unchanged(const struct found_member *member, struct diag *diag)
 {
@@ -270,12 +243,6 @@ check_unchanged(const struct found_member *member, struct diag *diag)
     return 0;
 }
 
-static bool is_used(enum member_class class)
-{
-    return class == MEMBER_ACTIVE || class == MEMBER_RECOVERING || class == MEMBER_REPLACEMENT ||
-           class == MEMBER_SPARE;
-}
-
 static int
 open_members(const struct found_array *found, const struct assemble_options *options,
              struct array_open *how, struct array_member_open *members, struct diag *diag)
@@ -285,7 +252,7 @@ open_members(const struct found_array *found, const struct assemble_options *opt
         const struct found_member *from = found->members[d->members[i].candidate];
         struct array_member_open *to = &members[how->member_count];
         struct member_open open = {.spec = from->spec, .read_only = options->read_only};
-        if (!is_used(d->members[i].class))
+        if (!member_class_used(d->members[i].class))
             continue;
         *to = (struct array_member_open){
             .probe = &from->probe, .class = d->members[i].class, .role = d->members[i].role};
@@ -319,13 +286,16 @@ assemble(struct array **out, const struct found_array *found,
                              .scratch_bytes = options->scratch_bytes};
     if (members == NULL)
         return diag_set(diag, DIAG_FAILED, "E_MEMORY", -ENOMEM, "not enough memory");
-    int err = options->read_only ? 0 : finish_creation(found, diag);
-    if (err == 0)
-        err = open_members(found, options, &how, members, diag);
+    int err = open_members(found, options, &how, members, diag);
     if (err == 0)
         err = array_open(out, &how, diag);
-    if (err < 0)
+    if (err < 0) {
         for (uint32_t i = 0; i < how.member_count; i++)
             dev_close(members[i].dev);
+        return err;
+    }
+    err = options->read_only ? 0 : mend_members(found, diag);
+    if (err < 0)
+        array_abandon(*out);
     return err;
 }

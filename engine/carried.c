@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #define UUID8 8
 
@@ -39,9 +40,15 @@ refuse_member_of_array(const struct carried *c, const struct probe *probe, const
     char text[36], last[64] = "";
     super_uuid_text(uuid, text);
     const struct super *s = &probe->candidate.super;
-    if (probe->candidate.has_super && memcmp(s->array_uuid, uuid, 16) == 0)
-        snprintf(last, sizeof(last), ", role %d, last used %" PRIu64 " s after 1970",
-                 super_role(s) < SUPER_ROLE_JOURNAL ? (int)super_role(s) : -1, s->updated_s);
+    if (probe->candidate.has_super && memcmp(s->array_uuid, uuid, 16) == 0) {
+        time_t updated_s = (time_t)s->updated_s;
+        struct tm utc;
+        char day[32] = "";
+        if (gmtime_r(&updated_s, &utc) != NULL)
+            strftime(day, sizeof(day), "%Y-%m-%d %H:%M", &utc);
+        snprintf(last, sizeof(last), ", role %d, last used %s UTC",
+                 super_role(s) < SUPER_ROLE_JOURNAL ? (int)super_role(s) : -1, day);
+    }
     diag_set(c->diag, DIAG_REFUSED, "E_MEMBER_OF_ARRAY", -EEXIST,
              "%s already belongs to array \"%s\" (uuid %s%s)", probe->path, name, text, last);
     diag_fix(c->diag, "sr5 inspect %s", probe->path);

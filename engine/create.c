@@ -28,7 +28,6 @@
 
 #define SPARES_MAX        64u
 #define MAX_DEV           128u /* as mdadm: the superblock fits a sector */
-#define BITMAP_SLEEP_S    5u
 #define CHUNK_MIN         KIB(4)
 #define CHUNK_MAX         MIB(64)
 #define MIRROR_CHUNK      KIB(64) /* a mirror's unit of planning; 0 on disk */
@@ -397,16 +396,15 @@ write_all(struct creation *c)
 }
 
 int
-create_array(const struct create_options *options, struct blob *const *blobs, const bool *zeroed,
-             uint32_t member_count, uint32_t spare_count, struct create_result *result,
-             struct diag *diag)
+create_array(const struct create_options *options, const struct create_members *members,
+             struct create_result *result, struct diag *diag)
 {
     struct creation c = {.options = options,
-                         .blobs = blobs,
-                         .zeroed = zeroed,
-                         .member_count = member_count,
-                         .spare_count = spare_count,
-                         .blob_count = member_count + spare_count,
+                         .blobs = members->blobs,
+                         .zeroed = members->zeroed,
+                         .member_count = members->member_count,
+                         .spare_count = members->spare_count,
+                         .blob_count = members->member_count + members->spare_count,
                          .result = result,
                          .diag = diag};
     memset(result, 0, sizeof(*result));

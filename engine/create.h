@@ -31,8 +31,13 @@ struct create_result {
     bool in_sync; /* all members known to be zero: parity is right already */
 };
 
-/* blobs: the members in role order, then `spare_count` spares; opened for writing unless dry_run.
- * `zeroed[i]`: member i is known to read as zeroes everywhere (just made). */
-MUST_CHECK int create_array(const struct create_options *options, struct blob *const *blobs,
-                            const bool *zeroed, uint32_t member_count, uint32_t spare_count,
-                            struct create_result *result, struct diag *diag);
+struct create_members {
+    struct blob *const *blobs; /* members in role order, then spares; open for writing */
+    const bool *zeroed;        /* [i]: that blob is known to read as zeroes (just made) */
+    uint32_t member_count, spare_count;
+};
+
+/* With dry_run, blobs need not be open for writing. */
+MUST_CHECK int create_array(const struct create_options *options,
+                            const struct create_members *members, struct create_result *result,
+                            struct diag *diag);

@@ -41,6 +41,7 @@ struct member {
     bool has_area;
     unsigned area_slot; /* where the newest slot is; the next one goes to the other */
     bool has_bitmap;
+    bool super_restored; /* it was found only as a copy when the array was opened */
     uint64_t super_off_bytes, bitmap_off_bytes, data_off_bytes;
 
     struct bad_range bad[BAD_RANGES_MAX]; /* absolute on the device, sorted */

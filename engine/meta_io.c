@@ -10,17 +10,18 @@
  *      HEADER  bitmap header, through intent (it owns the bitmap's blocks)
  *      AREA    the older of the two sr5 slots: lineage, backup of the superblock
  *      SUPER   the superblock itself: from here on md sees the new state
- *      END     a member failed meanwhile: again, on the rest; after a failure, twice; else tell
+ *      END     a member failed meanwhile, or was left behind by one event only: again; else tell
  *
  * Invariants
  *   M1  events never go down, nor stay (but for M6) when anything is written (md's decrement of a
  *       pure dirty-to-clean step is legal, ours is simpler).
- *   M2  after a member failed, the survivors' events exceed whatever it may hold by at least 2: md
- *       accepts a member one behind as fresh.  `events` is the newest ever tried, hence + 2.
+ *   M2  after a member failed, or when one is absent at the start, the survivors' events exceed
+ *       whatever it may hold by at least 2, since md accepts a member one behind as fresh.
  *   M3  a header or slot newer than the superblock is harmless (md: bitmap accepted if its events
  *       are not lower; area: its reader decides), older would be stale.  Hence the order.
  *   M4  `active` is true only while every live member durably says so; it is cleared before the
- *       first byte of an update that says otherwise is written.
+ *       first byte of an update that says otherwise is written.  An array opens without it, so
+ *       that the first write leaves behind who is absent.
  *   M5  an update moves events by 1: a cut in the middle of it leaves members one apart, and all
  *       of them are fresh.  Two steps are two updates.
  *   M6  a member that was one behind when the array was opened is brought up first, by an update
@@ -163,12 +164,10 @@ begin(struct meta_io *meta)
     meta->running = true;
     meta->wanted = false;
     meta->err = 0;
-    bool failed = meta->failures_now != meta->failures_recorded;
-    if (meta->passes == 0)
-        meta->passes = (meta->jump || failed ? 2 : 1) + meta->catch_up; /* M2, M6 */
+    if (meta->failures_now != meta->failures_running)
+        meta->rounds_owed = 2; /* M2 */
     if (!meta->catch_up)
         meta->events++; /* M1, M5 */
-    meta->jump = false;
     meta->failures_running = meta->failures_now;
     meta->active_running = meta->want_active;
     check(meta->active_running || !meta->active); /* M4 */
@@ -223,6 +222,22 @@ write_supers(struct meta_io *meta)
     return --meta->pending == 0;
 }
 
+/* Was that only to catch up (M6), did a member fail under us, or is it not far enough behind yet
+ * (M2)? */
+static bool
+again(struct meta_io *meta)
+{
+    if (meta->catch_up) {
+        meta->catch_up = false;
+        return true;
+    }
+    if (meta->failures_now != meta->failures_running)
+        return true;
+    if (meta->rounds_owed > 0)
+        meta->rounds_owed--;
+    return meta->rounds_owed > 0;
+}
+
 static void
 finish(struct meta_io *meta)
 {
@@ -269,14 +284,8 @@ meta_step(struct meta_io *meta)
             break;
         case META_END:
             meta->stage = META_BEGIN;
-            meta->catch_up = false;
-            if (meta->err == 0 && meta->failures_now != meta->failures_running) {
-                meta->passes = 0;
-                break; /* a member failed under us: once more, on the rest */
-            }
-            if (meta->err == 0 && --meta->passes > 0)
-                break; /* M5 */
-            meta->passes = 0;
+            if (meta->err == 0 && again(meta))
+                break;
             finish(meta);
             if (list_empty(&meta->next) && !meta->wanted) {
                 meta->running = false;

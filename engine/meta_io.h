@@ -22,7 +22,6 @@ struct meta_io {
     struct array *array;
     struct list next, current; /* waiters: of the next update, of the one that runs */
     uint32_t stage, pending;
-    uint32_t passes; /* updates still to run before anyone is told */
     bool running;
     bool wanted; /* a next update, though nobody waits for it */
     int err;
@@ -30,7 +29,6 @@ struct meta_io {
     /* What the disk should say.  Set by their owners, read when an update begins. */
     bool want_active;              /* writes are going on: resync_offset 0 */
     uint64_t clean_resync_sectors; /* what it says when they are not */
-    bool jump;                     /* the next update advances events by 2 at least */
     bool catch_up;                 /* some member is behind: the next update does not move events */
     uint16_t roles[SUPER_ROLES_MAX], roles_found[SUPER_ROLES_MAX];
     uint32_t max_dev;
@@ -42,6 +40,7 @@ struct meta_io {
     uint64_t failures_recorded;
     uint64_t failures_running; /* as the running update records them */
     bool active_running;
+    uint32_t rounds_owed; /* updates until those left behind are so by 2 events (M2) */
 
     struct intent_waiter header;
     uint8_t *memory; /* per member: superblock, then an area slot */

@@ -86,10 +86,12 @@ read_done(struct req *req)
     struct stripe_op *op = io->op;
     io->member->in_flight--;
     io->member->reads++;
-    if (LIKELY(req->err == 0))
+    if (LIKELY(req->err == 0)) {
         io->member->read_bytes += req->len_bytes;
-    else
+        io->member->gone = false;
+    } else {
         read_failed(op, io, req->err);
+    }
     if (--op->pending == 0)
         stripe_op_step(op);
 }
@@ -139,13 +141,14 @@ write_done(struct req *req)
 
 /* ---- questions ------------------------------------------------------------------------------ */
 
+/* To io->member, which the caller has chosen. */
 static void
-submit(struct stripe_op *op, struct stripe_io *io, struct member *member, enum req_op what,
-       const struct plan_io *where, const struct stripe_slot *slot, void (*done)(struct req *req))
+submit(struct stripe_op *op, struct stripe_io *io, enum req_op what, const struct plan_io *where,
+       const struct stripe_slot *slot, void (*done)(struct req *req))
 {
+    struct member *member = io->member;
     struct req *req = &io->req;
     io->op = op;
-    io->member = member;
     io->role = where->role;
     req->op = what;
     req->flags = op->flags;
@@ -176,7 +179,8 @@ stripe_io_read(struct stripe_op *op)
         }
         member->read_end_bytes =
             member->data_off_bytes + where->member_off_bytes + op->plan.len_bytes;
-        submit(op, &op->ios[i], member, REQ_READ, where, slot, read_done);
+        op->ios[i].member = member;
+        submit(op, &op->ios[i], REQ_READ, where, slot, read_done);
     }
     return --op->pending == 0;
 }
@@ -193,7 +197,9 @@ write_role(struct stripe_op *op, uint32_t *next, const struct plan_io *where, en
         struct member *member = member_at(array, index[i]);
         if (member == NULL || !member_writable(member))
             continue;
-        submit(op, &op->ios[(*next)++], member, what, where, slot, write_done);
+        struct stripe_io *io = &op->ios[(*next)++];
+        io->member = member;
+        submit(op, io, what, where, slot, write_done);
         submitted = true;
     }
     if (!submitted) /* failed since it was planned, or (zeroes) missing anyway */
@@ -264,7 +270,9 @@ stripe_io_repair(struct stripe_op *op)
             const struct plan_io where = {.role = (uint16_t)places[i].role,
                                           .member_off_bytes = places[i].member_off_bytes};
             const struct stripe_slot *slot = &op->slots[PLAN_NEW(op->piece_role[k])];
-            submit(op, &op->ios[next++], member, REQ_WRITE, &where, slot, repair_done);
+            struct stripe_io *io = &op->ios[next++];
+            io->member = member;
+            submit(op, io, REQ_WRITE, &where, slot, repair_done);
         }
     }
     return --op->pending == 0;

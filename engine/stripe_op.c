@@ -255,10 +255,23 @@ judge(struct stripe_op *op)
     return plan_read(&op->input, &op->plan) == 0 ? 0 : failed;
 }
 
+/* A write that failed half-way leaves a parity that agrees with nothing: it may not stand in for a
+ * member after the next start, and nothing may call the array clean (B3, P2). */
+static void
+distrust(const struct stripe_op *op)
+{
+    struct intent *intent = &op->array->intent;
+    uint64_t last = (op->sync_off_bytes + op->sync_len_bytes - 1) >> intent->granule_shift;
+    for (uint64_t i = op->sync_off_bytes >> intent->granule_shift; i <= last; i++)
+        intent_mark_unsynced(intent, i);
+}
+
 static void
 finish(struct stripe_op *op)
 {
     struct array *array = op->array;
+    if (UNLIKELY(op->err == -EIO && op->write_failed != 0) && array->has_parity)
+        distrust(op);
     stripe_memory_put(op);
     if (op->intent_held)
         intent_end(&array->intent, op->sync_off_bytes, op->sync_len_bytes);

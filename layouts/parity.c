@@ -1,4 +1,15 @@
-/* Linear forms by ISA-L, which picks the widest instructions this CPU has.
+/* THEORY OF OPERATION.  Everything parity does is a linear form over GF(2^8): dst = sum of
+ * coef[i] * src[i].  With all coefficients 1 it is P, and the recovery of anything by P; with
+ * powers of 2 it is Q; with two forms solved for two unknowns it recovers two members (the
+ * coefficients come from plan_parity.c).  So there is one operation, in three shapes, by ISA-L,
+ * which picks the widest instructions this CPU has:
+ *
+ *   parity_sum    one form       all coefs 1 and all aligned: xor_gen(); else ec_encode_data()
+ *   parity_sum2   two forms      ec_encode_data(), each source read once
+ *   parity_pq     P and Q        aligned: pq_gen(); else parity_sum2
+ *
+ * The shapes give the same bytes, and those of parity_ref.c: parity_selftest() compares them before
+ * the first array is opened, because a CPU or a library that is wrong here ruins data silently.
  *
  * ec_encode_data() does any coefficients, any alignment and any length; xor_gen() and pq_gen() are
  * for the aligned common cases (measured: bench/bench_parity).  ISA-L's tables of a coefficient are

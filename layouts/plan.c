@@ -1,4 +1,15 @@
-/* Plans: finds the level's planner, and the few lines with which planners write a plan. */
+/* THEORY OF OPERATION.  What a plan is: plan.h.  Here each public function finds the level's
+ * planner and calls through, and here are the few lines with which planners write a plan:
+ *
+ *   plan_begin             an empty plan for this band
+ *   plan_add_read, _write  one member I/O each; all as long as the band
+ *   plan_add_sum           opens a sum; plan_add_term adds to the one opened last
+ *
+ * - A plan is complete or its planner says -EIO; nobody executes the half of one.
+ * - Its tables cannot overflow: a band has at most MEMBERS_MAX roles, each is read once and written
+ *   once, and at most PLAN_SUMS_MAX slots are computed from both slots of each.  So adding is a
+ * check, not an error.
+ * - It depends on its input alone (I9): no I/O, no allocation, no clock. */
 #include "layouts/plan.h"
 
 #include "layouts/level.h"

@@ -28,6 +28,10 @@
 #define RECEIVE_ROUNDS 4
 /* Read no more options while so much waits to be sent. */
 #define OUTBOX_BYTES_HIGH KIB(64)
+/* Behind a payload this large comes another one, most likely: take little more than its header, so
+ * that it, too, is received where it stays and not copied there from the inbox. */
+#define PAYLOAD_BYTES_LARGE KIB(32)
+#define NEXT_BYTES          ((uint32_t)KIB(4))
 /* Make room at the end of the inbox when less than this is left. */
 #define INBOX_BYTES_LOW KIB(64)
 
@@ -419,6 +423,8 @@ receive(struct nbd_conn *conn)
         uint32_t count = nbd_transmission_landing(conn, iov);
         uint32_t landing = count != 0 ? (uint32_t)iov[0].iov_len : 0;
         uint32_t room = NBD_INBOX_BYTES - conn->inbox_tail;
+        if (landing != 0 && conn->incoming->memory_bytes >= PAYLOAD_BYTES_LARGE)
+            room = MIN(room, NEXT_BYTES);
         check_gt(room, 0);
         iov[count++] = (struct iovec){conn->inbox + conn->inbox_tail, room};
         ssize_t got = conn->transport->ops->recv(conn->transport, iov, count);

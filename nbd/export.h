@@ -5,6 +5,17 @@
 
 #include "engine/loop/mailbox.h"
 
+struct nbd_port;
+
+/* The flush after the last client has left: leaving is no barrier, but nobody is there any more
+ * who could ask for one.  Nobody waits for it but those who want the export back. */
+struct nbd_parting {
+    struct req req;
+    void *server;
+    struct nbd_port *port;
+    bool running, again; /* again: somebody came and left while it ran */
+};
+
 struct nbd_export {
     char name[256];
     char description[256]; /* level, members, stripe width; for NBD_INFO_DESCRIPTION */
@@ -20,6 +31,7 @@ struct nbd_export {
     uint32_t connections;
     void (*removed)(void *ctx); /* of nbd_server_remove(), while clients are leaving */
     void *removed_ctx;
+    struct nbd_parting parting;
 };
 
 /* The transmission flags of this export (proto.h). */

@@ -254,7 +254,7 @@ nbd_handshake_option(struct nbd_handshake *handshake, uint32_t option, const uin
         if (payload == NULL)
             return refuse(out, option, NBD_REP_ERR_TOO_BIG, "too many queries");
         return refuse(out, option, NBD_REP_ERR_UNSUP, "no metadata contexts here");
-    default:
+    default: /* any number a client thinks of */
         return refuse(out, option, NBD_REP_ERR_UNSUP, "option %u is unknown", option);
     }
 }

@@ -47,10 +47,7 @@ nbd_lane_memory_get(struct nbd_lane *lane, struct nbd_conn *conn, uint32_t bytes
 void
 nbd_lane_memory_put(struct nbd_lane *lane, void *memory, uint32_t bytes)
 {
-    struct arena *arena = arena_for(lane, bytes);
-    uint64_t hand = arena->hand;
-    arena_put(arena, memory, bytes);
-    arena->hand = MIN(arena->hand, hand); /* the lowest first: what is warm is used again */
+    arena_put(arena_for(lane, bytes), memory, bytes);
     if (!list_empty(&lane->waiting_small) || !list_empty(&lane->waiting_large))
         loop_defer(lane->loop, &lane->resume);
 }
@@ -143,6 +140,7 @@ lane_before_sleep(struct loop_hook *hook)
         nbd_reply_flush(conn);
         nbd_conn_update(conn);
     }
+    loop_undefer(lane->loop, &lane->round); /* its purpose is fulfilled */
 }
 
 static void

@@ -9,6 +9,9 @@
  * silent ones must not lock anybody out.  They are bounded apart; one too many, and the oldest has
  * to go.
  *
+ * When the last client of an export has left, what it wrote is flushed in the background: leaving
+ * is no barrier, but nobody is there any more who could ask for one.
+ *
  * Stopping: listeners close, connections are told, come home, the lanes leave their loops, the
  * server is freed and stopped() called.  When that takes longer than it may, connections are cut;
  * what the devices still hold after that keeps memory, but no longer the caller. */
@@ -39,6 +42,7 @@ struct nbd_server {
     uint32_t listener_count;
     struct list conns; /* oldest first */
     uint32_t negotiating;
+    uint32_t partings; /* flushes after last clients, under way */
     bool stopping, leaving;
     struct loop_timer stop_timer;
     struct loop_step free_step;
@@ -151,14 +155,61 @@ conn_negotiated(struct nbd_conn *conn)
 
 static void check_stopped(struct nbd_server *server);
 
+/* Nobody uses it any more: no client, no parting flush. */
 static void
-export_left(struct nbd_export *export)
+export_unused(struct nbd_export *export)
 {
     void (*removed)(void *ctx) = export->removed;
-    if (--export->connections != 0 || removed == NULL)
+    if (export->connections != 0 || export->parting.running || removed == NULL)
         return;
     export->removed = NULL;
     removed(export->removed_ctx);
+}
+
+/* ---- the last client leaves ----------------------------------------------------------------- */
+static void part(struct nbd_server *server, struct nbd_export *export);
+
+static void
+parted(struct req *req)
+{
+    struct nbd_parting *parting = CONTAINER_OF(req, struct nbd_parting, req);
+    struct nbd_export *export = CONTAINER_OF(parting, struct nbd_export, parting);
+    struct nbd_server *server = parting->server;
+    if (req->err != 0)
+        msg(MSG_WARNING, "nbd: %s: the flush after its last client failed: %s", export->name,
+            strerror(-req->err));
+    nbd_lane_port_put(&server->lanes[0], parting->port);
+    parting->running = false;
+    server->partings--;
+    if (parting->again)
+        part(server, export);
+    export_unused(export);
+    check_stopped(server);
+}
+
+static void
+part(struct nbd_server *server, struct nbd_export *export)
+{
+    struct nbd_parting *parting = &export->parting;
+    parting->again = parting->running;
+    if (parting->running || export->read_only)
+        return;
+    parting->port = nbd_lane_port_get(&server->lanes[0], export, 1);
+    if (parting->port == NULL)
+        return; /* no memory, and nobody was promised anything */
+    parting->server = server;
+    parting->running = true;
+    server->partings++;
+    parting->req = (struct req){.op = REQ_FLUSH, .done = parted};
+    dev_submit(parting->port->dev, &parting->req);
+}
+
+static void
+export_left(struct nbd_server *server, struct nbd_export *export)
+{
+    if (--export->connections == 0)
+        part(server, export);
+    export_unused(export);
 }
 
 static void
@@ -175,7 +226,7 @@ conn_home(struct nbd_conn *conn)
         server->negotiating--;
     nbd_conn_free(conn);
     if (export != NULL)
-        export_left(export);
+        export_left(server, export);
     if (closed != NULL)
         closed(closed_ctx);
     check_stopped(server);
@@ -247,6 +298,7 @@ nbd_server_add(struct nbd_server *server, struct nbd_export *export)
     }
     export->connections = 0;
     export->removed = NULL;
+    export->parting = (struct nbd_parting){0};
     list_push_back(&server->directory.exports, &export->node);
     return 0;
 }
@@ -257,12 +309,12 @@ nbd_server_remove(struct nbd_server *server, struct nbd_export *export, void (*d
 {
     loop_assert_thread(server->loop);
     list_remove(&export->node);
-    if (export->connections == 0) {
-        done(ctx);
-        return;
-    }
     export->removed = done;
     export->removed_ctx = ctx;
+    if (export->connections == 0) {
+        export_unused(export);
+        return;
+    }
     list_for_each (node, &server->conns) {
         struct nbd_conn *conn = CONTAINER_OF(node, struct nbd_conn, owner_node);
         if (conn->export == export)
@@ -314,7 +366,8 @@ lane_gone(struct mail *mail)
 static void
 check_stopped(struct nbd_server *server)
 {
-    if (!server->stopping || server->leaving || !list_empty(&server->conns))
+    if (!server->stopping || server->leaving || !list_empty(&server->conns) ||
+        server->partings != 0)
         return;
     server->leaving = true;
     for (uint32_t i = 0; i < server->config.loop_count; i++)

@@ -48,18 +48,16 @@ arena_abandon(struct arena *arena)
     *arena = (struct arena){0};
 }
 
-/* The first run of page_count free pages that begins in [from, to). */
+/* The first run of page_count free pages; arena->first_free is the first free page. */
 static uint64_t
-find_run(const struct arena *arena, uint64_t page_count, uint64_t from, uint64_t to)
+find_run(const struct arena *arena, uint64_t page_count)
 {
-    while (from < to) {
-        uint64_t start = bitset_next_clear(arena->used, to, from);
-        if (start == to || page_count > arena->page_count - start)
-            return NO_PAGE;
+    uint64_t start = arena->first_free;
+    while (page_count <= arena->page_count - start) {
         uint64_t end = bitset_next(arena->used, start + page_count, start);
         if (end == start + page_count)
             return start;
-        from = end + 1;
+        start = bitset_next_clear(arena->used, arena->page_count, end + 1);
     }
     return NO_PAGE;
 }
@@ -71,14 +69,12 @@ arena_get(struct arena *arena, uint64_t bytes)
     uint64_t page_count = div_ceil(bytes, BLOCK_BYTES);
     if (page_count > arena->page_count - arena->pages_used)
         return NULL;
-    uint64_t page = find_run(arena, page_count, arena->hand, arena->page_count);
-    if (page == NO_PAGE)
-        page = find_run(arena, page_count, 0, arena->hand);
+    arena->first_free = bitset_next_clear(arena->used, arena->page_count, arena->first_free);
+    uint64_t page = find_run(arena, page_count);
     if (page == NO_PAGE)
         return NULL;
     bitset_set_range(arena->used, page, page_count);
     arena->pages_used += page_count;
-    arena->hand = page + page_count == arena->page_count ? 0 : page + page_count;
     uint8_t *memory = arena->memory + page * BLOCK_BYTES;
     unpoison(memory, page_count * BLOCK_BYTES);
     return memory;
@@ -98,6 +94,6 @@ arena_put(struct arena *arena, void *memory, uint64_t bytes)
     check_eq(bitset_next_clear(arena->used, end, page), end); /* all of it is in use */
     bitset_clear_range(arena->used, page, page_count);
     arena->pages_used -= page_count;
-    arena->hand = page;
+    arena->first_free = MIN(arena->first_free, page);
     poison(memory, page_count * BLOCK_BYTES);
 }

@@ -3,8 +3,8 @@
  * All payload and scratch memory comes from arenas: the bound is known in advance, pages are
  * touched only when first used, and a request that does not fit now waits for space.
  *
- * First fit from a moving hand.  What was put last is got first: it is still in the processor's
- * cache, and one page (every 4 KiB request) is found without a search.  Free pages are poisoned
+ * The lowest first: a load that fits ten pages touches the same ten, which stay in the processor's
+ * cache, and memory that was needed only once goes unused from then on.  Free pages are poisoned
  * under ASan.  Not thread-safe: an arena belongs to one loop. */
 #pragma once
 
@@ -15,7 +15,7 @@ struct arena {
     uint64_t *used;  /* bit set: page in use, or beyond page_count */
     uint64_t page_count;
     uint64_t pages_used;
-    uint64_t hand; /* where the next search starts */
+    uint64_t first_free; /* no page before it is free */
 };
 
 /* bytes is rounded up to pages.  0 or -ENOMEM. */

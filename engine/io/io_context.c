@@ -26,6 +26,10 @@
  * for: cheaper than two thread switches. */
 #define HOLE_INLINE_BYTES MIB(1)
 
+/* Copies to and from files in memory in one turn: between them sockets are read, so that clients
+ * go on sending meanwhile. */
+#define COPIED_BYTES KIB(256)
+
 int
 io_error(int64_t err)
 {
@@ -301,6 +305,20 @@ again_run(struct loop_step *step)
     (void)step;
 }
 
+/* What goes to files in memory is copied inside of submit(): not too much of it a turn. */
+static void
+push_ready(struct io_context *context)
+{
+    uint64_t copied_bytes = 0;
+    struct list_node *node;
+    while (copied_bytes < COPIED_BYTES && (node = list_pop_front(&context->ready)) != NULL) {
+        struct io_op *op = CONTAINER_OF(node, struct io_op, node);
+        if (op->member->file.in_memory)
+            copied_bytes += op->req->len_bytes;
+        context->backend->push(context, op);
+    }
+}
+
 static void
 before_sleep(struct loop_hook *hook)
 {
@@ -313,11 +331,14 @@ before_sleep(struct loop_hook *hook)
         struct list_node *req = list_pop_front(&context->queue);
         op_start(CONTAINER_OF(op, struct io_op, node), CONTAINER_OF(req, struct req, dev_node));
     }
-    for (struct list_node *node; (node = list_pop_front(&context->ready)) != NULL;)
-        context->backend->push(context, CONTAINER_OF(node, struct io_op, node));
+    push_ready(context);
     context->backend->submit(context);
-    if (!list_empty(&context->queue) && !list_empty(&context->free_ops))
+    bool more = !list_empty(&context->ready) ||
+                (!list_empty(&context->queue) && !list_empty(&context->free_ops));
+    if (more)
         loop_defer(context->loop, &context->again);
+    else
+        loop_undefer(context->loop, &context->again); /* this turn has done it all */
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -52,12 +52,14 @@ settle(struct timer_heap *heap, uint32_t index, struct loop_timer *timer)
     place(heap, index, timer);
 }
 
+/* To as many as were ever set at once, and it stays that large: 8 bytes for each timer, whose own
+ * memory came from somebody's open. */
 static void
 grow(struct timer_heap *heap)
 {
     check_lt(heap->capacity, UINT32_C(1) << 30);
     uint32_t capacity = heap->capacity * 2;
-    struct loop_timer **slots =
+    struct loop_timer **slots = /* I8: see above */
         reallocarray(heap->slots, (size_t)capacity + 1, sizeof(struct loop_timer *));
     check(slots != NULL);
     heap->slots = slots;

@@ -1,3 +1,15 @@
+/* THEORY OF OPERATION.  md's write-intent bitmap: bit b set means that the members may disagree in
+ * [b * chunk, (b + 1) * chunk) of the range that is synced (of a member; RAID 10: of the array).
+ *
+ *   256 bytes header | bits, bit b in byte 256 + b/8 | zeroes to the end of the sector
+ *
+ * - A set bit may be a lie (it costs a resync); a clear bit never is.  When bits are set and
+ * cleared: engine/intent.c.
+ * - A header we do not understand is never written over: decoding tells NONE (no magic),
+ * UNSUPPORTED (a kind of another program: hands off) and INSANE (damaged: resync everything) apart.
+ * - Before a header has been decoded it is hostile: after BITMAP_OK chunk and size are such that no
+ *   arithmetic on them overflows.  Whether the bits fit the space on the member, the caller has to
+ *   ask: only it knows the space. */
 #include "engine/meta/bitmap.h"
 
 #include <inttypes.h>

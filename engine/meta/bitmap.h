@@ -5,6 +5,7 @@
 #include "engine/base/units.h"
 
 #define BITMAP_HEADER_BYTES 256u
+#define BITMAP_SLEEP_S      5u /* how long an idle bit stays, at least: md's default */
 
 struct bitmap_header {
     uint32_t version; /* 4, or 3 */

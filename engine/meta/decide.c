@@ -51,6 +51,12 @@ const char *member_class_name(enum member_class class)
     return (size_t) class < ARRAY_LEN(names) ? names[class] : "unknown";
 }
 
+bool member_class_used(enum member_class class)
+{
+    return class == MEMBER_ACTIVE || class == MEMBER_RECOVERING || class == MEMBER_REPLACEMENT ||
+           class == MEMBER_SPARE;
+}
+
 static const struct super *
 super_of(const struct court *court, uint32_t i)
 {

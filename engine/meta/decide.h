@@ -62,4 +62,5 @@ MUST_CHECK int decide(const struct candidate *const *candidates, uint32_t count,
 /* Written by a `create` that was cut off before it was complete, and nothing has happened since.
  * (An array counts as made as soon as one of its members says so.) */
 bool candidate_unfinished(const struct candidate *candidate);
+bool member_class_used(enum member_class class); /* it takes part in the array */
 const char *member_class_name(enum member_class class);

@@ -25,8 +25,8 @@ ARRAYS = {
     "raid5-16k": ("5", 3, ["--chunk", "16K"], 1),
     "raid6": ("6", 5, [], 2),
     "raid10": ("10", 4, [], 1),
-    "raid10-far": ("10", 3, ["--layout", "far2"], 1),
-    "raid10-offset": ("10", 3, ["--layout", "offset2"], 1),
+    "raid10-far": ("10", 3, ["--layout", "far=2"], 1),
+    "raid10-offset": ("10", 3, ["--layout", "offset=2"], 1),
 }
 MEMBER_SIZE = "40M"
 
@@ -94,8 +94,9 @@ def qemu_io(daemon):
 
 
 def fio(daemon, size, seed, *options):
+    # Blocks divide the size: fio rounds up, and one client would write into the part of the next.
     run("fio", "--name=v", "--ioengine=nbd", f"--uri={daemon.uri()}", f"--size={size & ~(MIB - 1)}", "--iodepth=16",
-        f"--randseed={seed}", "--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--minimal", *options)
+        f"--randseed={seed}", "--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--output=/dev/null", *options)
 
 
 def fio_mixed(daemon, size, seed):
@@ -109,7 +110,7 @@ def fio_small(daemon, size, seed):
 
 def fio_streams(daemon, size, seed):
     """Four clients on one export, each with a part of its own."""
-    fio(daemon, size // 4, seed, "--rw=write", "--bs=192k", "--numjobs=4", "--thread",
+    fio(daemon, size // 4, seed, "--rw=write", "--bs=256k", "--numjobs=4", "--thread",
         f"--offset_increment={size // 4 & ~(MIB - 1)}")
 
 

@@ -2,8 +2,11 @@
 # Inside the guest: the kernel's md takes over the arrays of /run/scratch/arrays/NAME/m*.img, as sr5 left them.
 #
 #   md_job.sh NAME...
+# Of those that sr5 failed, arrays/NAME/failed has the number; arrays/NAME/fail names members that md is to fail (m0 ...).
 # arrays/NAME/sha256 is what the array holds.  md leaves what it wrote in the members, and the digest of that in
 # arrays/NAME/sha256.md.  What metadata says is compared on the host, where that is quick.
+
+echo 1000000 >/proc/sys/dev/raid/speed_limit_min # in memory: as quick as it can
 
 digest() { sha256sum <"$1" | cut -d' ' -f1; }
 
@@ -29,7 +32,9 @@ write_by_md() { # at places that make every kind of stripe update
 }
 
 take_over() {
-    local name=$1 from=/run/scratch/arrays/$1 loops=() member level
+    local name=$1 from=/run/scratch/arrays/$1 loops=() member level number failed fail
+    failed=$(cat "$from/failed")
+    read -ra fail <"$from/fail" || true # no line end
     mkdir "/run/$name"
     for member in "$from"/m*.img; do
         cp --sparse=always "$member" "/run/$name/"
@@ -38,11 +43,16 @@ take_over() {
     check "$name: md assembles it, read-only" mdadm --assemble --readonly /dev/md0 "${loops[@]}"
     if [ -e /sys/block/md0/md/array_state ]; then
         check "$name: md reads the same" same "$(digest /dev/md0)" "$(cat "$from/sha256")"
-        check "$name: all members are in use" same "$(detail 'Active Devices')" "${#loops[@]}"
+        check "$name: all members are in use, but for those that failed" \
+            same "$(detail 'Active Devices')" $((${#loops[@]} - failed))
         level=$(detail 'Raid Level')
         check "$name: md stops it" mdadm --stop /dev/md0
         check "$name: md assembles it for writing" mdadm --assemble /dev/md0 "${loops[@]}"
         [ "$level" = raid0 ] || check "$name: md's check finds no mismatch" scrub
+        for member in "${fail[@]}"; do
+            number=${member#m}
+            check "$name: md fails $member" mdadm /dev/md0 --fail "${loops[number]}"
+        done
         check "$name: md writes to it" write_by_md
         echo 3 >/proc/sys/vm/drop_caches
         digest /dev/md0 >"$from/sha256.md"

@@ -13,7 +13,7 @@ serve() {
         >>/run/sr5d.log 2>&1 &
     daemon=$!
     wait_for 20 test -S /run/nbd.sock &&
-        wait_for 20 "$build/sr5" status r5
+        wait_for 20 nbdinfo --size 'nbd+unix:///r5?socket=/run/nbd.sock'
 }
 
 stop() { # SIGTERM with a clean end, within seconds
@@ -35,7 +35,9 @@ size=4MiB
 END
 }
 
-state() { "$build/sr5" status r5 --json | sed -n 's/.*"state": *"\([a-z-]*\)".*/\1/p' | head -n 1; }
+state() {
+    "$build/sr5" status r5 --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["arrays"][0]["state"])'
+}
 
 check "sr5 creates a RAID 5" "$build/sr5" create r5 --level 5 --size-each 16M /run/m{0,1,2,3}.img
 check "sr5d serves it" serve

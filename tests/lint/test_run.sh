@@ -32,5 +32,13 @@ try "TAP is counted" "1 passed, 1 failed, 1 skipped" \
     'echo 1..3; echo "ok 1 - a"; echo "ok 2 # skip b"; echo "not ok 3 - c"; exit 1'
 try "TAP that ends early is a failure" "1 passed, 2 failed" 'echo 1..3; echo "ok 1 - a"'
 try "a program may ask for more time" "1 passed, 0 failed" $'# tests/run: limit 10\nsleep 1.5; echo "x: 1 passed, 0 failed"'
+said=$(tests/run --build "$tmp/build" "$tmp/not-there" | tail -n 1)
+if [ "$said" = "0 passed, 1 failed" ]; then
+    passed=$((passed + 1))
+    echo "ok: a program that is not there is a failure"
+else
+    failed=$((failed + 1))
+    echo "FAILED: a program that is not there: got '$said'"
+fi
 echo "run: $passed passed, $failed failed"
 [ $failed = 0 ]

@@ -51,6 +51,8 @@ create_metadata(struct sim_array *sim, struct diag *diag)
     const struct sim_plan *plan = &sim->plan;
     struct blob *blobs[DISKS_MAX] = {0};
     static const bool zeroed[DISKS_MAX] = {true, true, true, true, true, true, true, true};
+    const struct create_members members = {
+        .blobs = blobs, .zeroed = zeroed, .member_count = plan->member_count};
     struct create_result result;
     struct create_options options = {.name = "sim",
                                      .level = plan->level,
@@ -64,7 +66,7 @@ create_metadata(struct sim_array *sim, struct diag *diag)
     for (uint32_t i = 0; i < plan->member_count && err == 0; i++)
         err = sim_member_blob(sim->disks[i].member, &blobs[i]);
     if (err == 0)
-        err = create_array(&options, blobs, zeroed, plan->member_count, 0, &result, diag);
+        err = create_array(&options, &members, &result, diag);
     for (uint32_t i = 0; i < plan->member_count && err == 0; i++)
         err = sim_shrink(plan, blobs[i], i, diag);
     for (uint32_t i = 0; i < plan->member_count; i++)
@@ -241,7 +243,6 @@ open_array(struct sim_array *sim, const struct sim_open *how, struct assembly *a
 {
     struct array_open open = {.loop = sim->loop,
                               .members = assembly->members,
-                              .events_min = assembly->decision.events_max,
                               .read_only = how->read_only,
                               .accept_dirty_degraded = how->accept_dirty_degraded,
                               .scratch_bytes = how->scratch_bytes,

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/assemble.h"
+
 #define SUPER_OFF   4096u
 #define BITMAP_OFF  8192u
 #define BITMAP_UNIT KIB(16)
@@ -86,7 +88,10 @@ write_member_metadata(struct rig *rig, uint32_t i)
         memcpy(header.array_uuid, super.array_uuid, 16);
         if (config->level == RAID10) {
             struct geometry geometry;
-            check_eq(array_geometry_of(&geometry, &super, NULL, NULL), 0);
+            uint64_t sectors[MEMBERS_MAX];
+            for (uint32_t role = 0; role < MEMBERS_MAX; role++)
+                sectors[role] = super.data_sectors;
+            check_eq(geometry_of_super(&super, sectors, &geometry, NULL), 0);
             header.sync_sectors = geometry.array_bytes / SECTOR_BYTES;
         }
         bitmap_encode(&header, rig->memory[i] + BITMAP_OFF);
@@ -111,7 +116,7 @@ write_member_metadata(struct rig *rig, uint32_t i)
 }
 
 void
-rig_init(struct rig *rig, const struct rig_config *config)
+array_rig_init(struct rig *rig, const struct rig_config *config)
 {
     memset(rig, 0, sizeof(*rig));
     rig->config = *config;
@@ -132,7 +137,7 @@ rig_init(struct rig *rig, const struct rig_config *config)
 }
 
 void
-rig_destroy(struct rig *rig)
+array_rig_destroy(struct rig *rig)
 {
     check(rig->array == NULL);
     for (uint32_t i = 0; i < rig->member_count; i++)
@@ -144,7 +149,7 @@ rig_destroy(struct rig *rig)
 /* ---- opening --------------------------------------------------------------------------------- */
 
 int
-rig_open(struct rig *rig, uint64_t missing)
+array_rig_open(struct rig *rig, uint64_t missing)
 {
     static struct probe probes[RIG_MEMBERS_MAX];
     const struct candidate *candidates[RIG_MEMBERS_MAX] = {0};
@@ -192,7 +197,6 @@ rig_open(struct rig *rig, uint64_t missing)
         .members = members,
         .member_count = opened,
         .freshest = freshest,
-        .events_min = decision.events_max,
         .read_only = rig->read_only,
         .no_background = rig->no_background,
         .accept_dirty_degraded = rig->accept_dirty_degraded,
@@ -223,7 +227,7 @@ set_flag(void *ctx, int err)
 }
 
 void
-rig_stop(struct rig *rig)
+array_rig_stop(struct rig *rig)
 {
     bool stopped = false;
     array_stop(rig->array, set_flag, &stopped);
@@ -233,7 +237,7 @@ rig_stop(struct rig *rig)
 }
 
 void
-rig_abandon(struct rig *rig)
+array_rig_abandon(struct rig *rig)
 {
     array_abandon(rig->array);
     rig->array = NULL;
@@ -254,8 +258,8 @@ request_done(struct req *req)
 }
 
 int
-rig_request(struct rig *rig, enum req_op op, uint32_t flags, uint64_t off, uint64_t len,
-            uint8_t *memory)
+array_rig_request(struct rig *rig, enum req_op op, uint32_t flags, uint64_t off, uint64_t len,
+                  uint8_t *memory)
 {
     struct iovec iov = {.iov_base = memory, .iov_len = len};
     struct waiting waiting = {.req = {
@@ -273,20 +277,20 @@ rig_request(struct rig *rig, enum req_op op, uint32_t flags, uint64_t off, uint6
 }
 
 int
-rig_write(struct rig *rig, uint64_t off, uint64_t len, uint32_t flags)
+array_rig_write(struct rig *rig, uint64_t off, uint64_t len, uint32_t flags)
 {
     rng_fill(&rig->rng, rig->model + off, len);
-    return rig_request(rig, REQ_WRITE, flags, off, len, rig->model + off);
+    return array_rig_request(rig, REQ_WRITE, flags, off, len, rig->model + off);
 }
 
 uint64_t
-rig_mismatches(struct rig *rig, uint64_t off, uint64_t len)
+array_rig_mismatches(struct rig *rig, uint64_t off, uint64_t len)
 {
     uint8_t *got = aligned_alloc(4096, round_up(len, 4096));
     check(got != NULL);
     memset(got, 0xee, len);
     uint64_t different = 0;
-    if (rig_request(rig, REQ_READ, 0, off, len, got) != 0)
+    if (array_rig_request(rig, REQ_READ, 0, off, len, got) != 0)
         different = UINT64_MAX;
     for (uint64_t i = 0; different != UINT64_MAX && i < len; i++)
         different += got[i] != rig->model[off + i];
@@ -297,32 +301,32 @@ rig_mismatches(struct rig *rig, uint64_t off, uint64_t len)
 static bool
 reads_back(struct rig *rig, uint64_t missing)
 {
-    int err = rig_open(rig, missing);
+    int err = array_rig_open(rig, missing);
     if (err != 0) {
         fprintf(stderr, "without %" PRIx64 ": open: %s\n", missing, rig->diag.message);
         return false;
     }
-    uint64_t bad = rig_mismatches(rig, 0, rig->size_bytes);
-    rig_stop(rig);
+    uint64_t bad = array_rig_mismatches(rig, 0, rig->size_bytes);
+    array_rig_stop(rig);
     if (bad != 0)
         fprintf(stderr, "without %" PRIx64 ": %" PRIu64 " bytes differ\n", missing, bad);
     return bad == 0;
 }
 
 bool
-rig_survives_all_losses(struct rig *rig, uint64_t missing)
+array_rig_survives_all_losses(struct rig *rig, uint64_t missing)
 {
     uint32_t n = rig->member_count;
     bool ok = true;
     struct geometry geometry;
     bool read_only = rig->read_only;
     rig->read_only = true;
-    if (rig_open(rig, missing) != 0) {
+    if (array_rig_open(rig, missing) != 0) {
         fprintf(stderr, "open: %s\n", rig->diag.message);
         return false;
     }
     geometry = *array_geometry(rig->array);
-    rig_stop(rig);
+    array_rig_stop(rig);
     for (uint64_t lost = 0; lost < (UINT64_C(1) << n); lost++) {
         if (lost & missing)
             continue;
@@ -347,7 +351,7 @@ alarm_fired(struct loop_timer *timer)
 }
 
 void
-rig_run_us(struct rig *rig, uint64_t us)
+array_rig_run_us(struct rig *rig, uint64_t us)
 {
     struct alarm alarm = {.timer.fired = alarm_fired};
     loop_timer_set(rig->loop, &alarm.timer, loop_now_ns(rig->loop) + us * 1000);
@@ -355,7 +359,7 @@ rig_run_us(struct rig *rig, uint64_t us)
 }
 
 void
-rig_run_ms(struct rig *rig, uint64_t ms)
+array_rig_run_ms(struct rig *rig, uint64_t ms)
 {
-    rig_run_us(rig, ms * 1000);
+    array_rig_run_us(rig, ms * 1000);
 }

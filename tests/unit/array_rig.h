@@ -35,7 +35,7 @@ struct rig {
     struct array *array;
     uint8_t *model;
     uint64_t size_bytes;
-    /* Set before rig_open(). */
+    /* Set before array_rig_open(). */
     bool deferred, read_only, no_background, accept_dirty_degraded;
     uint32_t request_max;
     uint64_t scratch_bytes;
@@ -43,22 +43,22 @@ struct rig {
 };
 
 /* Members with superblocks as a clean (or dirty) md array would have them, all zero. */
-void rig_init(struct rig *rig, const struct rig_config *config);
-void rig_destroy(struct rig *rig); /* the array must be stopped or abandoned */
+void array_rig_init(struct rig *rig, const struct rig_config *config);
+void array_rig_destroy(struct rig *rig); /* the array must be stopped or abandoned */
 /* Probe, decide and open without the members in `missing` (bit i: member i). */
-int rig_open(struct rig *rig, uint64_t missing);
-void rig_stop(struct rig *rig);
-void rig_abandon(struct rig *rig);
+int array_rig_open(struct rig *rig, uint64_t missing);
+void array_rig_stop(struct rig *rig);
+void array_rig_abandon(struct rig *rig);
 
 /* Submit and run the loop until done; err of the request. */
-int rig_request(struct rig *rig, enum req_op op, uint32_t flags, uint64_t off, uint64_t len,
-                uint8_t *memory);
+int array_rig_request(struct rig *rig, enum req_op op, uint32_t flags, uint64_t off, uint64_t len,
+                      uint8_t *memory);
 /* The same, with random contents of the range in the model. */
-int rig_write(struct rig *rig, uint64_t off, uint64_t len, uint32_t flags);
+int array_rig_write(struct rig *rig, uint64_t off, uint64_t len, uint32_t flags);
 /* Number of bytes that differ from the model in [off, off+len), UINT64_MAX on error. */
-uint64_t rig_mismatches(struct rig *rig, uint64_t off, uint64_t len);
+uint64_t array_rig_mismatches(struct rig *rig, uint64_t off, uint64_t len);
 /* Reads everything with each tolerated set of `extra` more members missing (read-only); false and
  * a line on stderr when some byte differs from the model.  The array must be stopped. */
-bool rig_survives_all_losses(struct rig *rig, uint64_t missing);
-void rig_run_us(struct rig *rig, uint64_t us);
-void rig_run_ms(struct rig *rig, uint64_t ms);
+bool array_rig_survives_all_losses(struct rig *rig, uint64_t missing);
+void array_rig_run_us(struct rig *rig, uint64_t us);
+void array_rig_run_ms(struct rig *rig, uint64_t ms);

@@ -25,8 +25,8 @@ make_file(struct rig *rig, const char *directory, uint64_t size_bytes)
 }
 
 bool
-rig_open(struct rig *rig, const struct io_backend *backend, const char *directory, uint32_t depth,
-         uint64_t size_bytes)
+member_rig_open(struct rig *rig, const struct io_backend *backend, const char *directory,
+                uint32_t depth, uint64_t size_bytes)
 {
     struct diag diag;
     *rig = (struct rig){0};
@@ -38,7 +38,7 @@ rig_open(struct rig *rig, const struct io_backend *backend, const char *director
     CU_ASSERT_EQUAL_FATAL(loop_create(&rig->loop, clock_real()), 0);
     if (io_context_create_with(&rig->context, rig->loop, backend, depth, &diag) < 0) {
         printf("skipped: %s: %s\n", diag.code, diag.message);
-        rig_close(rig);
+        member_rig_close(rig);
         return false;
     }
     struct member_open how = {.spec = rig->path};
@@ -47,7 +47,7 @@ rig_open(struct rig *rig, const struct io_backend *backend, const char *director
 }
 
 void
-rig_close(struct rig *rig)
+member_rig_close(struct rig *rig)
 {
     dev_close(rig->dev);
     io_context_destroy(rig->context);
@@ -58,7 +58,7 @@ rig_close(struct rig *rig)
 }
 
 void *
-rig_memory(uint64_t bytes)
+member_rig_memory(uint64_t bytes)
 {
     void *memory = aligned_alloc(BLOCK_BYTES, round_up(bytes, BLOCK_BYTES));
     CU_ASSERT_PTR_NOT_NULL_FATAL(memory);
@@ -80,8 +80,8 @@ call_done(struct req *req)
 }
 
 int
-rig_call(struct loop *loop, struct dev *dev, enum req_op op, uint32_t flags, uint64_t off_bytes,
-         void *data, uint64_t len_bytes)
+member_rig_call(struct loop *loop, struct dev *dev, enum req_op op, uint32_t flags,
+                uint64_t off_bytes, void *data, uint64_t len_bytes)
 {
     struct iovec iov = {data, len_bytes};
     bool has_data = op == REQ_READ || op == REQ_WRITE;
@@ -99,10 +99,10 @@ rig_call(struct loop *loop, struct dev *dev, enum req_op op, uint32_t flags, uin
 }
 
 int
-rig_io(struct rig *rig, enum req_op op, uint32_t flags, uint64_t off_bytes, void *data,
-       uint64_t len_bytes)
+member_rig_io(struct rig *rig, enum req_op op, uint32_t flags, uint64_t off_bytes, void *data,
+              uint64_t len_bytes)
 {
-    return rig_call(rig->loop, rig->dev, op, flags, off_bytes, data, len_bytes);
+    return member_rig_call(rig->loop, rig->dev, op, flags, off_bytes, data, len_bytes);
 }
 
 /* ---- the contract test: the file is cut into slots, each with one request at a time ------------
@@ -227,11 +227,11 @@ slot_start(struct slot *slot)
 }
 
 void
-rig_contract(struct rig *rig, uint64_t seed, uint32_t request_count)
+member_rig_contract(struct rig *rig, uint64_t seed, uint32_t request_count)
 {
     CU_ASSERT_FATAL(dev_info(rig->dev).size_bytes >= SLOT_COUNT * SLOT_BYTES);
     struct contract *contract = calloc(1, sizeof(*contract));
-    uint8_t *memory = rig_memory(3 * SLOT_COUNT * SLOT_BYTES);
+    uint8_t *memory = member_rig_memory(3 * SLOT_COUNT * SLOT_BYTES);
     contract->rig = rig;
     contract->left = request_count;
     rng_seed(&contract->rng, seed);

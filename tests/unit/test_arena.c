@@ -58,29 +58,29 @@ sizes_are_rounded_up_to_pages(void)
 }
 
 static void
-a_run_that_does_not_fit_behind_the_hand_is_found_before_it(void)
+the_lowest_run_that_is_long_enough_is_got(void)
 {
     start(10);
-    uint8_t *a = arena_get(&arena, 6 * BLOCK_BYTES), *b = arena_get(&arena, 3 * BLOCK_BYTES);
-    arena_put(&arena, a, 6 * BLOCK_BYTES);
-    a = arena_get(&arena, BLOCK_BYTES); /* page 0, the hand at 1 */
-    uint8_t *c = arena_get(&arena, 5 * BLOCK_BYTES);
-    CU_ASSERT_PTR_EQUAL(c, a + BLOCK_BYTES);
+    uint8_t *a = arena_get(&arena, 2 * BLOCK_BYTES), *b = arena_get(&arena, 3 * BLOCK_BYTES);
+    uint8_t *c = arena_get(&arena, BLOCK_BYTES), *d = arena_get(&arena, BLOCK_BYTES);
+    arena_put(&arena, a, 2 * BLOCK_BYTES);
+    arena_put(&arena, c, BLOCK_BYTES); /* free: 0, 1, 5, 7 to 9 */
+    CU_ASSERT_PTR_NULL(arena_get(&arena, 4 * BLOCK_BYTES));
+    c = arena_get(&arena, 3 * BLOCK_BYTES);
+    CU_ASSERT_PTR_EQUAL(c, arena.memory + 7 * BLOCK_BYTES);
+    a = arena_get(&arena, BLOCK_BYTES);
+    CU_ASSERT_PTR_EQUAL(a, arena.memory);
+    uint8_t *e = arena_get(&arena, BLOCK_BYTES), *f = arena_get(&arena, BLOCK_BYTES);
+    CU_ASSERT_PTR_EQUAL(e, arena.memory + BLOCK_BYTES);
+    CU_ASSERT_PTR_EQUAL(f, arena.memory + 5 * BLOCK_BYTES);
+    CU_ASSERT_PTR_NULL(arena_get(&arena, BLOCK_BYTES)); /* full */
     arena_put(&arena, a, BLOCK_BYTES);
-    uint8_t *d = arena_get(&arena, BLOCK_BYTES), *e = arena_get(&arena, BLOCK_BYTES);
-    CU_ASSERT_PTR_EQUAL(d, arena.memory);
-    CU_ASSERT_PTR_EQUAL(e, arena.memory + 9 * BLOCK_BYTES);
+    arena_put(&arena, c, 3 * BLOCK_BYTES);
+    CU_ASSERT_PTR_NULL(arena_get(&arena, 4 * BLOCK_BYTES)); /* a run does not wrap around */
+    arena_put(&arena, b, 3 * BLOCK_BYTES);
     arena_put(&arena, d, BLOCK_BYTES);
-    arena_put(&arena, e, BLOCK_BYTES);                      /* free: 0 and 9, the hand at 9 */
-    CU_ASSERT_PTR_NULL(arena_get(&arena, 2 * BLOCK_BYTES)); /* a run does not wrap around */
-    arena_put(&arena, c, 5 * BLOCK_BYTES);
-    arena_put(&arena, b, 3 * BLOCK_BYTES); /* the hand at 6 */
-    a = arena_get(&arena, 4 * BLOCK_BYTES);
-    c = arena_get(&arena, 6 * BLOCK_BYTES);
-    CU_ASSERT_PTR_EQUAL(a, arena.memory + 6 * BLOCK_BYTES);
-    CU_ASSERT_PTR_EQUAL(c, arena.memory);
-    arena_put(&arena, a, 4 * BLOCK_BYTES);
-    arena_put(&arena, c, 6 * BLOCK_BYTES);
+    arena_put(&arena, e, BLOCK_BYTES);
+    arena_put(&arena, f, BLOCK_BYTES);
     arena_destroy(&arena);
 }
 
@@ -89,28 +89,26 @@ a_run_never_reaches_beyond_the_end(void)
 {
     start(64); /* the bit set is full: nothing behind it stops a search */
     uint8_t *most = arena_get(&arena, 60 * BLOCK_BYTES);
-    arena_put(&arena, arena_get(&arena, 4 * BLOCK_BYTES), 4 * BLOCK_BYTES); /* the hand at 60 */
-    CU_ASSERT_EQUAL(arena.hand, 60);
-    arena_put(&arena, most, 59 * BLOCK_BYTES);
-    arena.hand = 60;
-    uint8_t *run = arena_get(&arena, 5 * BLOCK_BYTES);
-    CU_ASSERT_PTR_EQUAL(run, arena.memory);
-    arena_put(&arena, run, 5 * BLOCK_BYTES);
-    arena_put(&arena, most + 59 * BLOCK_BYTES, BLOCK_BYTES);
+    CU_ASSERT_PTR_NULL(arena_get(&arena, 5 * BLOCK_BYTES));
+    uint8_t *rest = arena_get(&arena, 4 * BLOCK_BYTES);
+    CU_ASSERT_PTR_EQUAL(rest, most + 60 * BLOCK_BYTES);
+    arena_put(&arena, rest, 4 * BLOCK_BYTES);
+    arena_put(&arena, most, 60 * BLOCK_BYTES);
     arena_destroy(&arena);
 }
 
 static void
-the_page_put_last_is_got_first(void)
+what_is_put_is_got_again(void)
 {
     start(PAGES);
     void *pages[8];
-    for (unsigned i = 0; i < 8; i++)
-        pages[i] = arena_get(&arena, BLOCK_BYTES);
-    arena_put(&arena, pages[3], BLOCK_BYTES);
-    CU_ASSERT_PTR_EQUAL(arena_get(&arena, BLOCK_BYTES), pages[3]);
-    for (unsigned i = 0; i < 8; i++)
-        arena_put(&arena, pages[i], BLOCK_BYTES);
+    for (unsigned round = 0; round < 3; round++) { /* it does not wander off */
+        for (unsigned i = 0; i < 8; i++)
+            pages[i] = arena_get(&arena, BLOCK_BYTES);
+        CU_ASSERT_PTR_EQUAL(pages[7], arena.memory + 7 * BLOCK_BYTES);
+        for (unsigned i = 0; i < 8; i++)
+            arena_put(&arena, pages[i], BLOCK_BYTES);
+    }
     arena_destroy(&arena);
 }
 
@@ -255,8 +253,7 @@ wrong_puts_are_bugs(void)
 }
 
 SUITE_MAIN("arena", T(every_page_can_be_had_and_no_more), T(sizes_are_rounded_up_to_pages),
-           T(a_run_that_does_not_fit_behind_the_hand_is_found_before_it),
-           T(a_run_never_reaches_beyond_the_end), T(the_page_put_last_is_got_first),
-           T(extents_never_overlap_and_a_free_run_is_always_found),
+           T(the_lowest_run_that_is_long_enough_is_got), T(a_run_never_reaches_beyond_the_end),
+           T(what_is_put_is_got_again), T(extents_never_overlap_and_a_free_run_is_always_found),
            T(free_pages_are_poisoned_under_asan), T(impossible_sizes_are_errors),
            T(an_arena_can_be_abandoned_with_pages_in_use), T(wrong_puts_are_bugs))

@@ -185,22 +185,22 @@ storm_on_every_level(bool deferred, bool bitmap, bool area, uint32_t logical, ui
         config.bitmap = bitmap && shapes[i].level != RAID0;
         config.area = area;
         config.logical_bytes = logical;
-        rig_init(&rig, &config);
+        array_rig_init(&rig, &config);
         rig.deferred = deferred;
         rig.request_max = request_max;
         if (request_max != 0)
             rig.scratch_bytes = 1;
-        if (rig_open(&rig, 0) != 0)
+        if (array_rig_open(&rig, 0) != 0)
             fprintf(stderr, "%s: %s\n", shapes[i].name, rig.diag.message);
         CU_ASSERT_FATAL(rig.array != NULL);
         uint64_t wrong = run_storm(&rig, 400);
-        wrong += rig_mismatches(&rig, 0, rig.size_bytes);
+        wrong += array_rig_mismatches(&rig, 0, rig.size_bytes);
         if (wrong != 0)
             fprintf(stderr, "%s: %" PRIu64 " wrong\n", shapes[i].name, wrong);
         CU_ASSERT_EQUAL(wrong, 0);
-        rig_stop(&rig);
-        CU_ASSERT(rig_survives_all_losses(&rig, 0));
-        rig_destroy(&rig);
+        array_rig_stop(&rig);
+        CU_ASSERT(array_rig_survives_all_losses(&rig, 0));
+        array_rig_destroy(&rig);
     }
 }
 
@@ -251,8 +251,8 @@ storm_with_failures(const struct shape *shape, uint64_t seed, bool bitmap)
     struct rig rig;
     struct rig_config config = config_of(shape, seed);
     config.bitmap = bitmap;
-    rig_init(&rig, &config);
-    CU_ASSERT_EQUAL_FATAL(rig_open(&rig, 0), 0);
+    array_rig_init(&rig, &config);
+    CU_ASSERT_EQUAL_FATAL(array_rig_open(&rig, 0), 0);
     struct geometry geometry = *array_geometry(rig.array);
     uint32_t countdown[RIG_MEMBERS_MAX];
     uint64_t victims = 0;
@@ -267,7 +267,7 @@ storm_with_failures(const struct shape *shape, uint64_t seed, bool bitmap)
         rig.devs[i]->fail_err = errors[rng_below(&rig.rng, ARRAY_LEN(errors))];
     }
     uint64_t wrong = run_storm(&rig, 500);
-    wrong += rig_mismatches(&rig, 0, rig.size_bytes);
+    wrong += array_rig_mismatches(&rig, 0, rig.size_bytes);
     for (uint32_t i = 0; i < shape->members; i++)
         rig.devs[i]->hook = NULL; /* who has not failed by now does not fail while stopping */
     struct array_status *status = calloc(1, sizeof(*status));
@@ -282,14 +282,14 @@ storm_with_failures(const struct shape *shape, uint64_t seed, bool bitmap)
         fprintf(stderr, "%s seed %" PRIu64 ": %" PRIu64 " wrong, failed %" PRIx64 "\n", shape->name,
                 seed, wrong, failed);
     CU_ASSERT_EQUAL(wrong, 0);
-    rig_stop(&rig);
+    array_rig_stop(&rig);
     /* The members that failed are stale now: decide() leaves them out by itself. */
     rig.read_only = true;
-    CU_ASSERT_EQUAL_FATAL(rig_open(&rig, 0), 0);
-    CU_ASSERT_EQUAL(rig_mismatches(&rig, 0, rig.size_bytes), 0);
-    rig_stop(&rig);
-    CU_ASSERT(rig_survives_all_losses(&rig, failed));
-    rig_destroy(&rig);
+    CU_ASSERT_EQUAL_FATAL(array_rig_open(&rig, 0), 0);
+    CU_ASSERT_EQUAL(array_rig_mismatches(&rig, 0, rig.size_bytes), 0);
+    array_rig_stop(&rig);
+    CU_ASSERT(array_rig_survives_all_losses(&rig, failed));
+    array_rig_destroy(&rig);
 }
 
 static void

@@ -23,8 +23,8 @@ blobs_start(struct blobs *b)
     CLEANUP_CLOSE int fd = mkostemp(b->path, O_CLOEXEC);
     CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, FILE_BYTES) == 0);
     CU_ASSERT_EQUAL_FATAL(blob_file_open(&b->blob, b->path, false, &diag), 0);
-    b->model = rig_memory(FILE_BYTES);
-    b->memory = rig_memory(FILE_BYTES);
+    b->model = member_rig_memory(FILE_BYTES);
+    b->memory = member_rig_memory(FILE_BYTES);
 }
 
 static void
@@ -96,13 +96,13 @@ a_blob_sees_what_a_member_wrote_and_back(void)
     struct rig rig;
     struct diag diag;
     struct blob *blob;
-    if (!rig_open(&rig, &io_backend_libaio, RIG_DISK, 4, KIB(64)))
+    if (!member_rig_open(&rig, &io_backend_libaio, RIG_DISK, 4, KIB(64)))
         return;
-    uint8_t *memory = rig_memory(BLOCK_BYTES), byte;
+    uint8_t *memory = member_rig_memory(BLOCK_BYTES), byte;
     CU_ASSERT_EQUAL_FATAL(blob_file_open(&blob, rig.path, true, &diag), 0);
     for (uint8_t i = 1; i < 20; i++) {
         memset(memory, i, BLOCK_BYTES);
-        CU_ASSERT_EQUAL(rig_io(&rig, REQ_WRITE, 0, 0, memory, BLOCK_BYTES), 0);
+        CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_WRITE, 0, 0, memory, BLOCK_BYTES), 0);
         CU_ASSERT_EQUAL(blob_read(blob, &byte, 1, 1234), 0);
         CU_ASSERT_EQUAL(byte, i);
     }
@@ -110,12 +110,12 @@ a_blob_sees_what_a_member_wrote_and_back(void)
     CLEANUP_CLOSE int fd = open(rig.path, O_RDWR | O_CLOEXEC);
     CU_ASSERT_EQUAL_FATAL(blob_fd_open(&blob, fd, "by descriptor", &diag), 0);
     CU_ASSERT_EQUAL(blob_write(blob, "x", 1, 1234), 0);
-    CU_ASSERT_EQUAL(rig_io(&rig, REQ_READ, 0, 0, memory, BLOCK_BYTES), 0);
+    CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_READ, 0, 0, memory, BLOCK_BYTES), 0);
     CU_ASSERT_EQUAL(memory[1234], 'x');
     blob_close(blob);
     CU_ASSERT_EQUAL(fcntl(fd, F_GETFD) >= 0, true); /* still open */
     free(memory);
-    rig_close(&rig);
+    member_rig_close(&rig);
 }
 
 static void

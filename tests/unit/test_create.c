@@ -98,8 +98,8 @@ static int
 create(const struct create_options *options, uint32_t spares)
 {
     memset(&set.diag, 0, sizeof(set.diag));
-    return create_array(options, set.blobs, set.zeroed, set.count - spares, spares, &set.result,
-                        &set.diag);
+    struct create_members members = {set.blobs, set.zeroed, set.count - spares, spares};
+    return create_array(options, &members, &set.result, &set.diag);
 }
 
 static struct probe *

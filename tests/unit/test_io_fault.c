@@ -31,7 +31,7 @@ faulty_start(struct faulty *faulty, const char *rules)
     CU_ASSERT_EQUAL_FATAL(sim_member_create(&faulty->member, faulty->loop, &config, 1), 0);
     CU_ASSERT_EQUAL_FATAL(sim_member_open(faulty->member, &below), 0);
     CU_ASSERT_EQUAL_FATAL(io_fault_create(&faulty->dev, below, faulty->loop, rules, NULL), 0);
-    faulty->memory = rig_memory(KIB(64));
+    faulty->memory = member_rig_memory(KIB(64));
 }
 
 static void
@@ -46,7 +46,7 @@ faulty_end(struct faulty *faulty)
 static int
 call(struct faulty *faulty, enum req_op op, uint64_t off_bytes, uint64_t len_bytes)
 {
-    return rig_call(faulty->loop, faulty->dev, op, 0, off_bytes, faulty->memory, len_bytes);
+    return member_rig_call(faulty->loop, faulty->dev, op, 0, off_bytes, faulty->memory, len_bytes);
 }
 
 /* ---- the grammar ----------------------------------------------------------------------------- */
@@ -128,7 +128,7 @@ without_rules_it_is_the_device_below(void)
     CU_ASSERT_TRUE(io_fault_is(f.dev));
     CU_ASSERT_EQUAL(dev_info(f.dev).size_bytes, MEMBER_BYTES);
     struct rig rig = {.loop = f.loop, .dev = f.dev};
-    rig_contract(&rig, suite_seed(), 500);
+    member_rig_contract(&rig, suite_seed(), 500);
     faulty_end(&f);
 }
 

@@ -13,10 +13,10 @@ static void
 contract_on(const char *directory, uint32_t depth)
 {
     struct rig rig;
-    if (!rig_open(&rig, &io_backend_libaio, directory, depth, FILE_BYTES))
+    if (!member_rig_open(&rig, &io_backend_libaio, directory, depth, FILE_BYTES))
         return;
-    rig_contract(&rig, suite_seed(), 3000);
-    rig_close(&rig);
+    member_rig_contract(&rig, suite_seed(), 3000);
+    member_rig_close(&rig);
 }
 
 static void
@@ -75,11 +75,11 @@ requests_of_one_turn_are_one_batch(void)
     counting.push = counting_push;
     counting.submit = counting_submit;
     struct rig rig;
-    if (!rig_open(&rig, &counting, RIG_DISK, 32, FILE_BYTES))
+    if (!member_rig_open(&rig, &counting, RIG_DISK, 32, FILE_BYTES))
         return;
     struct req reqs[32];
     struct iovec iov[32];
-    uint8_t *memory = rig_memory(32 * BLOCK_BYTES);
+    uint8_t *memory = member_rig_memory(32 * BLOCK_BYTES);
     pushes = batches = 0;
     many_left = 32;
     many_done = false;
@@ -97,7 +97,7 @@ requests_of_one_turn_are_one_batch(void)
     CU_ASSERT_EQUAL(pushes, 32);
     CU_ASSERT_EQUAL(batches, 1);
     free(memory);
-    rig_close(&rig);
+    member_rig_close(&rig);
 }
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -107,9 +107,9 @@ more_pieces_of_memory_than_the_kernel_takes_go_in_rounds(void)
 {
     struct rig rig;
     uint32_t count = 3000, piece = 512;
-    if (!rig_open(&rig, &io_backend_libaio, RIG_MEMORY, 4, count * piece))
+    if (!member_rig_open(&rig, &io_backend_libaio, RIG_MEMORY, 4, count * piece))
         return;
-    uint8_t *memory = rig_memory(2 * count * piece), *again = memory + count * piece;
+    uint8_t *memory = member_rig_memory(2 * count * piece), *again = memory + count * piece;
     struct iovec *iov = calloc(count, sizeof(*iov));
     for (uint32_t i = 0; i < count; i++) {
         iov[i] = (struct iovec){memory + (count - 1 - i) * piece, piece};
@@ -124,12 +124,12 @@ more_pieces_of_memory_than_the_kernel_takes_go_in_rounds(void)
     many_done = false;
     dev_submit(rig.dev, &req);
     CU_ASSERT_EQUAL(loop_run_until(rig.loop, &many_done), 0);
-    CU_ASSERT_EQUAL(rig_io(&rig, REQ_READ, 0, 0, again, count * piece), 0);
+    CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_READ, 0, 0, again, count * piece), 0);
     for (uint32_t i = 0; i < count; i++)
         CU_ASSERT_EQUAL(again[i * piece], i % 251);
     free(iov);
     free(memory);
-    rig_close(&rig);
+    member_rig_close(&rig);
 }
 
 static void
@@ -139,17 +139,18 @@ zeroes_of_many_mebibytes_read_back_as_zeroes(void)
     for (unsigned i = 0; i < 2 * ARRAY_LEN(flags); i++) {
         struct rig rig;
         uint64_t size = MIB(5);
-        if (!rig_open(&rig, &io_backend_libaio, i % 2 != 0 ? RIG_DISK : RIG_MEMORY, 8, size))
+        if (!member_rig_open(&rig, &io_backend_libaio, i % 2 != 0 ? RIG_DISK : RIG_MEMORY, 8, size))
             continue;
-        uint8_t *memory = rig_memory(size);
+        uint8_t *memory = member_rig_memory(size);
         memset(memory, 0x77, size);
-        CU_ASSERT_EQUAL(rig_io(&rig, REQ_WRITE, 0, 0, memory, size), 0);
-        CU_ASSERT_EQUAL(rig_io(&rig, REQ_ZERO, flags[i / 2], KIB(4), NULL, size - KIB(8)), 0);
-        CU_ASSERT_EQUAL(rig_io(&rig, REQ_READ, 0, 0, memory, size), 0);
+        CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_WRITE, 0, 0, memory, size), 0);
+        CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_ZERO, flags[i / 2], KIB(4), NULL, size - KIB(8)),
+                        0);
+        CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_READ, 0, 0, memory, size), 0);
         for (uint64_t at = 0; at < size; at += 509)
             CU_ASSERT_EQUAL(memory[at], at < KIB(4) || at >= size - KIB(4) ? 0x77 : 0);
         free(memory);
-        rig_close(&rig);
+        member_rig_close(&rig);
     }
 }
 
@@ -161,15 +162,15 @@ reading_past_the_end_of_a_file_that_shrank_is_eio(void)
     static const char *const directories[] = {RIG_DISK, RIG_MEMORY};
     for (unsigned i = 0; i < ARRAY_LEN(directories); i++) {
         struct rig rig;
-        if (!rig_open(&rig, &io_backend_libaio, directories[i], 4, FILE_BYTES))
+        if (!member_rig_open(&rig, &io_backend_libaio, directories[i], 4, FILE_BYTES))
             continue;
-        uint8_t *memory = rig_memory(KIB(64));
+        uint8_t *memory = member_rig_memory(KIB(64));
         CU_ASSERT_EQUAL(truncate(rig.path, KIB(32) + 100), 0);
-        CU_ASSERT_EQUAL(rig_io(&rig, REQ_READ, 0, 0, memory, KIB(32)), 0);
-        CU_ASSERT_EQUAL(rig_io(&rig, REQ_READ, 0, 0, memory, KIB(64)), -EIO);
-        CU_ASSERT_EQUAL(rig_io(&rig, REQ_READ, 0, KIB(64), memory, KIB(4)), -EIO);
+        CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_READ, 0, 0, memory, KIB(32)), 0);
+        CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_READ, 0, 0, memory, KIB(64)), -EIO);
+        CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_READ, 0, KIB(64), memory, KIB(4)), -EIO);
         free(memory);
-        rig_close(&rig);
+        member_rig_close(&rig);
     }
 }
 
@@ -184,15 +185,15 @@ a_full_file_system_is_enospc_and_not_eio(void)
         return;
     }
     struct rig rig;
-    if (rig_open(&rig, &io_backend_libaio, directory, 4, FILE_BYTES)) {
-        uint8_t *memory = rig_memory(FILE_BYTES);
-        CU_ASSERT_EQUAL(rig_io(&rig, REQ_WRITE, 0, 0, memory, KIB(64)), 0);
-        CU_ASSERT_EQUAL(rig_io(&rig, REQ_WRITE, 0, 0, memory, FILE_BYTES), -ENOSPC);
-        CU_ASSERT_EQUAL(rig_io(&rig, REQ_ZERO, REQ_NO_HOLE, 0, NULL, FILE_BYTES), -ENOSPC);
-        CU_ASSERT_EQUAL(rig_io(&rig, REQ_TRIM, 0, 0, NULL, FILE_BYTES), 0);
-        CU_ASSERT_EQUAL(rig_io(&rig, REQ_WRITE, REQ_FUA, 0, memory, KIB(64)), 0);
+    if (member_rig_open(&rig, &io_backend_libaio, directory, 4, FILE_BYTES)) {
+        uint8_t *memory = member_rig_memory(FILE_BYTES);
+        CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_WRITE, 0, 0, memory, KIB(64)), 0);
+        CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_WRITE, 0, 0, memory, FILE_BYTES), -ENOSPC);
+        CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_ZERO, REQ_NO_HOLE, 0, NULL, FILE_BYTES), -ENOSPC);
+        CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_TRIM, 0, 0, NULL, FILE_BYTES), 0);
+        CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_WRITE, REQ_FUA, 0, memory, KIB(64)), 0);
         free(memory);
-        rig_close(&rig);
+        member_rig_close(&rig);
     }
     CU_ASSERT_EQUAL(umount(directory), 0);
     rmdir(directory);

@@ -57,7 +57,8 @@ sim_end(struct sim *sim)
 static int
 call(struct sim *sim, enum req_op op, uint32_t flags, uint64_t off_bytes, uint64_t len_bytes)
 {
-    return rig_call(sim->loop, sim->dev, op, flags, off_bytes, sim->memory + off_bytes, len_bytes);
+    return member_rig_call(sim->loop, sim->dev, op, flags, off_bytes, sim->memory + off_bytes,
+                           len_bytes);
 }
 
 static int
@@ -94,7 +95,7 @@ a_simulated_member_keeps_the_contract(void)
         config.volatile_cache = seed % 4 < 2;
         sim_start_with(&sim, &config, seed);
         struct rig rig = {.loop = sim.loop, .dev = sim.dev};
-        rig_contract(&rig, seed, 2000);
+        member_rig_contract(&rig, seed, 2000);
         sim_end(&sim);
     }
 }
@@ -434,7 +435,7 @@ a_read_during_a_write_shows_old_or_new_sectors(void)
         memset(sim.memory, 2, KIB(8));
         flag_done = false;
         dev_submit(sim.dev, &req);
-        CU_ASSERT_EQUAL(rig_call(sim.loop, sim.dev, REQ_READ, 0, 0, to, KIB(8)), 0);
+        CU_ASSERT_EQUAL(member_rig_call(sim.loop, sim.dev, REQ_READ, 0, 0, to, KIB(8)), 0);
         for (uint64_t at = 0; at < KIB(8); at += 512) {
             CU_ASSERT(to[at] == 1 || to[at] == 2);
             CU_ASSERT_EQUAL(memcmp(to + at, to + at + 1, 511), 0);
@@ -458,7 +459,7 @@ a_blob_reads_and_writes_any_range_and_its_flush_makes_it_durable(void)
     struct blob *blob;
     rng_seed(&rng, suite_seed());
     sim_start(&sim, suite_seed());
-    uint8_t *model = rig_memory(KIB(64));
+    uint8_t *model = member_rig_memory(KIB(64));
     CU_ASSERT_EQUAL_FATAL(sim_member_blob(sim.member, &blob), 0);
     for (uint32_t i = 0; i < 500; i++) {
         uint64_t off = rng_below(&rng, KIB(64)), len = rng_range(&rng, 1, KIB(64) - off);

@@ -12,10 +12,10 @@ static void
 contract_on(const char *directory, uint32_t depth)
 {
     struct rig rig;
-    if (!rig_open(&rig, &io_backend_uring, directory, depth, MIB(1)))
+    if (!member_rig_open(&rig, &io_backend_uring, directory, depth, MIB(1)))
         return;
-    rig_contract(&rig, suite_seed(), 3000);
-    rig_close(&rig);
+    member_rig_contract(&rig, suite_seed(), 3000);
+    member_rig_close(&rig);
 }
 
 static void
@@ -35,13 +35,13 @@ static void
 io_uring_reports_the_end_of_a_file_that_shrank(void)
 {
     struct rig rig;
-    if (!rig_open(&rig, &io_backend_uring, RIG_DISK, 4, MIB(1)))
+    if (!member_rig_open(&rig, &io_backend_uring, RIG_DISK, 4, MIB(1)))
         return;
-    uint8_t *memory = rig_memory(KIB(64));
+    uint8_t *memory = member_rig_memory(KIB(64));
     CU_ASSERT_EQUAL(truncate(rig.path, KIB(32)), 0);
-    CU_ASSERT_EQUAL(rig_io(&rig, REQ_READ, 0, 0, memory, KIB(64)), -EIO);
+    CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_READ, 0, 0, memory, KIB(64)), -EIO);
     free(memory);
-    rig_close(&rig);
+    member_rig_close(&rig);
 }
 
 /* As a container does: io_uring_setup() is -EPERM from now on. */

@@ -87,10 +87,10 @@ short_counts_interruptions_and_old_kernels_make_no_difference(void)
     rng_seed(&mean_rng, suite_seed());
     for (unsigned i = 0; i < ARRAY_LEN(directories); i++) {
         struct rig rig;
-        if (!rig_open(&rig, &mean, directories[i], 16, FILE_BYTES))
+        if (!member_rig_open(&rig, &mean, directories[i], 16, FILE_BYTES))
             continue;
-        rig_contract(&rig, suite_seed(), 2000);
-        rig_close(&rig);
+        member_rig_contract(&rig, suite_seed(), 2000);
+        member_rig_close(&rig);
     }
 }
 
@@ -98,27 +98,27 @@ static void
 a_durable_write_without_dsync_is_a_write_and_a_sync(void)
 {
     struct rig rig;
-    if (!rig_open(&rig, &mean, RIG_DISK, 16, FILE_BYTES))
+    if (!member_rig_open(&rig, &mean, RIG_DISK, 16, FILE_BYTES))
         return;
-    uint8_t *memory = rig_memory(BLOCK_BYTES);
+    uint8_t *memory = member_rig_memory(BLOCK_BYTES);
     mean_syncs = mean_refusals = 0;
-    CU_ASSERT_EQUAL(rig_io(&rig, REQ_WRITE, REQ_FUA, 0, memory, BLOCK_BYTES), 0);
+    CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_WRITE, REQ_FUA, 0, memory, BLOCK_BYTES), 0);
     CU_ASSERT_EQUAL(mean_refusals, 2); /* RWF_DSYNC and the asynchronous fdatasync */
     CU_ASSERT_EQUAL(mean_syncs, 1);
-    CU_ASSERT_EQUAL(rig_io(&rig, REQ_WRITE, REQ_FUA, 0, memory, BLOCK_BYTES), 0);
+    CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_WRITE, REQ_FUA, 0, memory, BLOCK_BYTES), 0);
     CU_ASSERT_EQUAL(mean_refusals, 2); /* once is enough */
     free(memory);
-    rig_close(&rig);
+    member_rig_close(&rig);
 }
 
 static void
 the_skeleton_is_a_back_end(void)
 {
     struct rig rig;
-    if (!rig_open(&rig, &io_backend_skeleton, RIG_DISK, 16, FILE_BYTES))
+    if (!member_rig_open(&rig, &io_backend_skeleton, RIG_DISK, 16, FILE_BYTES))
         return;
-    rig_contract(&rig, suite_seed(), 1000);
-    rig_close(&rig);
+    member_rig_contract(&rig, suite_seed(), 1000);
+    member_rig_close(&rig);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ a_member_is_open_once_by_whatever_name(void)
     struct rig rig;
     struct diag diag;
     char hard[80], soft[80];
-    if (!rig_open(&rig, &io_backend_libaio, RIG_DISK, 4, FILE_BYTES))
+    if (!member_rig_open(&rig, &io_backend_libaio, RIG_DISK, 4, FILE_BYTES))
         return;
     snprintf(hard, sizeof(hard), "%s.hard", rig.path);
     snprintf(soft, sizeof(soft), "%s.soft", rig.path);
@@ -158,7 +158,7 @@ a_member_is_open_once_by_whatever_name(void)
     }
     unlink(hard);
     unlink(soft);
-    rig_close(&rig);
+    member_rig_close(&rig);
 }
 
 static void
@@ -166,7 +166,7 @@ readers_share_a_member_and_keep_writers_out(void)
 {
     struct rig rig;
     struct diag diag;
-    if (!rig_open(&rig, &io_backend_libaio, RIG_DISK, 4, FILE_BYTES))
+    if (!member_rig_open(&rig, &io_backend_libaio, RIG_DISK, 4, FILE_BYTES))
         return;
     dev_close(rig.dev);
     struct member_open how = {.spec = rig.path, .read_only = true};
@@ -175,7 +175,7 @@ readers_share_a_member_and_keep_writers_out(void)
     CU_ASSERT_FALSE(dev_info(rig.dev).can_trim);
     CU_ASSERT_EQUAL(open_again(&rig, rig.path, true, false, &diag), 0);
     CU_ASSERT_EQUAL(open_again(&rig, rig.path, false, false, &diag), -EBUSY);
-    rig_close(&rig);
+    member_rig_close(&rig);
 }
 
 static void
@@ -184,14 +184,14 @@ what_is_no_file_or_device_is_refused_with_its_name(void)
     static const char *const paths[] = {"/tmp/sr5-no-such-file", "/tmp", "/dev/null"};
     struct rig rig;
     struct diag diag;
-    if (!rig_open(&rig, &io_backend_libaio, RIG_DISK, 4, FILE_BYTES))
+    if (!member_rig_open(&rig, &io_backend_libaio, RIG_DISK, 4, FILE_BYTES))
         return;
     for (unsigned i = 0; i < ARRAY_LEN(paths); i++) {
         CU_ASSERT(open_again(&rig, paths[i], false, false, &diag) < 0);
         CU_ASSERT_STRING_EQUAL(diag.code, "E_OPEN");
         CU_ASSERT_PTR_NOT_NULL(strstr(diag.message, paths[i]));
     }
-    rig_close(&rig);
+    member_rig_close(&rig);
 }
 
 static void
@@ -204,21 +204,21 @@ a_spec_is_a_path_perhaps_behind_faults(void)
     struct rig rig;
     struct diag diag;
     char spec[128];
-    if (!rig_open(&rig, &io_backend_libaio, RIG_DISK, 4, FILE_BYTES))
+    if (!member_rig_open(&rig, &io_backend_libaio, RIG_DISK, 4, FILE_BYTES))
         return;
     dev_close(rig.dev);
     snprintf(spec, sizeof(spec), "fault:short=64K,eio-read@0+512:%s", rig.path);
     struct member_open how = {.spec = spec};
     CU_ASSERT_EQUAL_FATAL(member_dev_open(&rig.dev, rig.context, &how, &diag), 0);
     CU_ASSERT_EQUAL(dev_info(rig.dev).size_bytes, FILE_BYTES - KIB(64));
-    uint8_t *memory = rig_memory(BLOCK_BYTES);
-    CU_ASSERT_EQUAL(rig_io(&rig, REQ_READ, 0, 0, memory, BLOCK_BYTES), -EIO);
-    CU_ASSERT_EQUAL(rig_io(&rig, REQ_READ, 0, BLOCK_BYTES, memory, BLOCK_BYTES), 0);
+    uint8_t *memory = member_rig_memory(BLOCK_BYTES);
+    CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_READ, 0, 0, memory, BLOCK_BYTES), -EIO);
+    CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_READ, 0, BLOCK_BYTES, memory, BLOCK_BYTES), 0);
     CU_ASSERT_EQUAL(open_again(&rig, "fault:gone", false, false, &diag), -EINVAL);
     CU_ASSERT_STRING_EQUAL(diag.code, "E_USAGE");
     CU_ASSERT_EQUAL(open_again(&rig, "", false, false, &diag), -EINVAL);
     free(memory);
-    rig_close(&rig);
+    member_rig_close(&rig);
 }
 
 static void
@@ -227,7 +227,7 @@ a_member_tells_its_size_and_alignment(void)
     static const char *const directories[] = {RIG_DISK, RIG_MEMORY};
     for (unsigned i = 0; i < ARRAY_LEN(directories); i++) {
         struct rig rig;
-        if (!rig_open(&rig, &io_backend_libaio, directories[i], 4, FILE_BYTES + 700))
+        if (!member_rig_open(&rig, &io_backend_libaio, directories[i], 4, FILE_BYTES + 700))
             continue;
         struct dev_info info = dev_info(rig.dev);
         CU_ASSERT(info.logical_bytes == 512 || info.logical_bytes == 4096);
@@ -241,7 +241,7 @@ a_member_tells_its_size_and_alignment(void)
         CU_ASSERT_EQUAL(stat(rig.path, &st), 0);
         CU_ASSERT_EQUAL(st.st_size, FILE_BYTES + 700); /* probing changed nothing */
         CU_ASSERT_EQUAL(st.st_blocks, 0);
-        rig_close(&rig);
+        member_rig_close(&rig);
     }
 }
 
@@ -249,20 +249,20 @@ static void
 fast_zero_is_refused_where_holes_do_not_work(void)
 {
     struct rig rig;
-    if (!rig_open(&rig, &io_backend_libaio, RIG_DISK, 4, FILE_BYTES))
+    if (!member_rig_open(&rig, &io_backend_libaio, RIG_DISK, 4, FILE_BYTES))
         return;
     struct member *member = CONTAINER_OF(rig.dev, struct member, dev);
-    CU_ASSERT_EQUAL(rig_io(&rig, REQ_ZERO, REQ_FAST_ZERO, 0, NULL, KIB(64)), 0);
+    CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_ZERO, REQ_FAST_ZERO, 0, NULL, KIB(64)), 0);
     member->file.info.can_zero = false;
-    uint8_t *memory = rig_memory(KIB(64));
+    uint8_t *memory = member_rig_memory(KIB(64));
     memset(memory, 1, KIB(64));
-    CU_ASSERT_EQUAL(rig_io(&rig, REQ_WRITE, 0, 0, memory, KIB(64)), 0);
-    CU_ASSERT_EQUAL(rig_io(&rig, REQ_ZERO, REQ_FAST_ZERO, 0, NULL, KIB(64)), -ENOTSUP);
-    CU_ASSERT_EQUAL(rig_io(&rig, REQ_ZERO, REQ_FUA, KIB(4), NULL, KIB(60)), 0);
-    CU_ASSERT_EQUAL(rig_io(&rig, REQ_READ, 0, 0, memory, KIB(64)), 0);
+    CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_WRITE, 0, 0, memory, KIB(64)), 0);
+    CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_ZERO, REQ_FAST_ZERO, 0, NULL, KIB(64)), -ENOTSUP);
+    CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_ZERO, REQ_FUA, KIB(4), NULL, KIB(60)), 0);
+    CU_ASSERT_EQUAL(member_rig_io(&rig, REQ_READ, 0, 0, memory, KIB(64)), 0);
     CU_ASSERT(memory[0] == 1 && memory[KIB(4)] == 0 && memory[KIB(64) - 1] == 0);
     free(memory);
-    rig_close(&rig);
+    member_rig_close(&rig);
 }
 
 SUITE_MAIN("member_dev", T(short_counts_interruptions_and_old_kernels_make_no_difference),

@@ -203,6 +203,68 @@ a_device_that_never_answers_does_not_stop_the_stop(void)
     ram_dev_destroy(&fx.ram);
 }
 
+static void
+count_removed(void *ctx)
+{
+    ++*(uint32_t *)ctx;
+}
+
+static void
+when_the_last_client_leaves_the_export_is_flushed(void)
+{
+    struct nbd_fixture fx;
+    uint8_t data[512] = {1};
+    fixture_start(&fx, NULL);
+    int other = fixture_connect(&fx);
+    CU_ASSERT(client_go(&fx, fx.fd));
+    CU_ASSERT(client_go(&fx, other));
+    CU_ASSERT_EQUAL(client_do(&fx, NBD_CMD_WRITE, 0, 0, sizeof(data), data), 0);
+    close(other);
+    CU_ASSERT(fixture_wait_closed(&fx, 1));
+    CU_ASSERT_EQUAL(fx.ram.op_count[REQ_FLUSH], 0);
+    close(fx.fd);
+    CU_ASSERT(fixture_wait_closed(&fx, 2));
+    CU_ASSERT_EQUAL(fx.ram.op_count[REQ_FLUSH], 1);
+    /* One that never chose the export changes nothing. */
+    other = fixture_connect(&fx);
+    CU_ASSERT(client_hello(&fx, other, 3));
+    close(other);
+    CU_ASSERT(fixture_wait_closed(&fx, 3));
+    CU_ASSERT_EQUAL(fx.ram.op_count[REQ_FLUSH], 1);
+    fx.fd = -1;
+    fixture_stop(&fx);
+}
+
+static void
+whoever_comes_and_leaves_during_that_flush_gets_one_more(void)
+{
+    struct nbd_fixture fx;
+    fixture_start(&fx, NULL);
+    CU_ASSERT(client_go(&fx, fx.fd));
+    fx.ram.hold = true;
+    close(fx.fd);
+    CU_ASSERT(fixture_wait_closed(&fx, 1));
+    CU_ASSERT_EQUAL(fx.ram.held_count, 1);
+    for (uint32_t i = 2; i < 5; i++) {
+        fx.fd = fixture_connect(&fx);
+        CU_ASSERT(client_go(&fx, fx.fd));
+        close(fx.fd);
+        CU_ASSERT(fixture_wait_closed(&fx, i));
+        CU_ASSERT_EQUAL(fx.ram.op_count[REQ_FLUSH], 1);
+    }
+    /* Who wants the export back waits for the flush, too; one that fails is not for ever. */
+    uint32_t removed = 0;
+    nbd_server_remove(fx.server, &fx.export, count_removed, &removed);
+    fixture_run(&fx, 10);
+    CU_ASSERT_EQUAL(removed, 0);
+    fx.ram.fail_err = -EIO;
+    ram_dev_release(&fx.ram, false);
+    CU_ASSERT_EQUAL(fx.ram.op_count[REQ_FLUSH], 2);
+    CU_ASSERT_EQUAL(removed, 1);
+    fx.fd = -1;
+    fixture_stop(&fx);
+}
+
 static void *
 run_loop(void *loop)
 {
@@ -296,5 +358,7 @@ SUITE_MAIN("nbd_server", T(a_unix_socket_is_private_and_goes_with_the_server),
            T(pipes_serve_too), T(a_restart_answers_what_is_in_flight_and_nothing_else),
            T(a_final_stop_refuses_what_comes_meanwhile),
            T(a_device_that_never_answers_does_not_stop_the_stop),
+           T(when_the_last_client_leaves_the_export_is_flushed),
+           T(whoever_comes_and_leaves_during_that_flush_gets_one_more),
            T(other_loops_serve_and_come_home),
            T(without_descriptors_clients_are_turned_away_and_later_served))
