@@ -39,12 +39,14 @@ same() {
     [ "$1" = "$2" ] || { printf 'expected %s\n     got %s\n' "$2" "$1"; return 1; }
 }
 
+exec {never}<> <(:) # nobody writes to it: a pause without a process, which costs much here
+
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for() {
     local until=$((SECONDS + $1))
     shift
     until "$@" >/dev/null 2>&1; do
         [ $SECONDS -lt $until ] || { echo "waited in vain for: $*"; return 1; }
-        sleep 0.1
+        read -rt 0.1 -u "$never" || true
     done
 }
