@@ -140,6 +140,15 @@ allow_flushed(struct run *run)
 }
 
 bool
+allow_start(const struct run *run, bool accepted)
+{
+    uint64_t missing = mask_below(run->sim.geometry.member_count) & ~run->sim.roles_in_use;
+    bool hole =
+        is_parity(run) && missing != 0 && bitset_count(run->unsynced, run->column_count) != 0;
+    return accepted || !hole;
+}
+
+bool
 allow_refusal(const struct run *run, const struct diag *diag)
 {
     return diag->code != NULL && strcmp(diag->code, "E_DIRTY_DEGRADED") == 0 && is_parity(run) &&

@@ -13,6 +13,8 @@ void allow_opened(struct run *run);
 void allow_member_error(struct run *run, uint32_t role, bool lost);
 /* A flush that was submitted when redundancy agreed with the data is done. */
 void allow_flushed(struct run *run);
+/* May it be open, or did the array forget to refuse (A1)? */
+bool allow_start(const struct run *run, bool accepted);
 /* May this error of array_open() be? */
 bool allow_refusal(const struct run *run, const struct diag *diag);
 /* Does redundancy agree with the data now, as far as the array knows? */

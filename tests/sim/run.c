@@ -90,6 +90,8 @@ open_round(struct run *run, struct sim_open *how)
     if (!run->sim.dirty)
         run->unclean = false;
     allow_opened(run);
+    if (!allow_start(run, how->accept_dirty_degraded))
+        run_fail(run, "dirty and degraded, and was not refused");
     char why[256];
     if (!image_check(&run->sim, sim_array_claims, why, sizeof(why)))
         run_fail(run, "members call in sync what is not: %s", why);
