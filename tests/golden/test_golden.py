@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# tests/run: limit 400
+# tests/run: limit 900
 """sr5 serves every array in sets/, which the kernel's md made, bit for bit.
 
 Each set, whole and with each tolerated set of members missing, read-only and read-write.  Read-only and refused: no
@@ -7,8 +7,8 @@ member changes by a byte.  Read-write: what was written is there after a restart
 tolerated, with those that were away back (and not trusted); mdadm finds the superblocks correct and their event
 counters moved on.
     test_golden.py [TEXT]      only cases whose sentence contains TEXT
-GOLDEN=all takes every combination.  Without it: the whole array and each single member missing; of what is more than
-that, and of what is written to, a few that the SEED picks.
+GOLDEN=all takes every combination (.ci/run does, in the release build).  Without it: the whole array; of what lacks
+members, and of what is written to, a few that the SEED picks.
 """
 import concurrent.futures
 import itertools
@@ -101,16 +101,20 @@ class Set:
     def situations(self):
         """(members that are gone, tolerated), of every tolerated subset, and of some one member beyond."""
         most = {"raid1": self.disks, "raid10": self.disks, "raid6": 3}.get(self.level, 2)
-        several, beyond = [], []
+        single, several, beyond = [], [], []
         for count in range(0, min(most, len(self.members) - 1) + 1):
             for gone in map(set, itertools.combinations(sorted(self.members), count)):
                 if not self.tolerates(self.missing_roles(gone)):
                     beyond.append((gone, False))
-                elif count <= 1:
+                elif count == 0:
                     yield gone, True
+                elif count == 1:
+                    single.append((gone, True))
                 else:
                     several.append((gone, True))
-        yield from several if GOLDEN == "all" else pick(several, 3)
+        peculiar = self.name in STALE or self.name in BAD_BLOCKS
+        yield from single if GOLDEN == "all" or peculiar else pick(single, 2)
+        yield from several if GOLDEN == "all" else pick(several, 1)
         # What is too little is much the same for all; a set whose stale member could fool somebody, always.
         yield from beyond[:1 if GOLDEN == "all" or self.name in STALE or SEED % 5 == len(self.name) % 5 else 0]
 
@@ -226,7 +230,7 @@ def try_set(golden, tests):
     code = REFUSED.get(golden.name)
     situations = list(golden.situations())
     degraded = [gone for gone, tolerated in situations if gone and tolerated]
-    chosen = degraded if GOLDEN == "all" else pick(degraded, 2)
+    chosen = degraded if GOLDEN == "all" else pick(degraded, 1)
     for gone, tolerated in situations:
         present = sorted(set(golden.members) - gone)
         paths = [os.path.join(golden.dir, m) for m in present]
@@ -243,7 +247,7 @@ def try_set(golden, tests):
             tests.run(f"{sentence} has bad blocks", serve_without_the_bad_blocks, golden, paths)
         else:
             tests.run(f"{sentence} read-only", serve_read_only, golden, paths, not gone)
-            if not gone:
+            if not gone and (GOLDEN == "all" or sum(map(ord, golden.name)) % 4 == SEED % 4):
                 tests.run(f"{sentence} to nbdcopy", serve_to_nbdcopy, golden, paths)
             if not gone or gone in chosen:
                 work = os.path.join(WORK, "rw", golden.name, "-".join(present))
