@@ -179,7 +179,7 @@ def case_B2_name_uuid_and_size_come_from_the_members_alone():
 def case_B3_a_mirror_that_lacks_one_waits_then_serves():
     place, paths, _ = array("B3", "1", 2)
     os.rename(paths[1], os.path.join(TMP, "B3.away"))
-    with Daemon("--members", place, "--degraded-wait", "2") as daemon:
+    with Daemon("--members", place, "--degraded-wait", "8") as daemon:
         answer = daemon.sr5("status", ok=None)
         same((answer.code, answer.json["worst"]), (5, "waiting"))
         tank = answer.json["arrays"][0]

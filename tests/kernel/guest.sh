@@ -39,7 +39,9 @@ same() {
     [ "$1" = "$2" ] || { printf 'expected %s\n     got %s\n' "$2" "$1"; return 1; }
 }
 
-exec {never}<> <(:) # nobody writes to it: a pause without a process, which costs much here
+# Nobody writes to it: a pause without a process, which costs much here.
+mkfifo /run/never
+exec {never}<>/run/never
 
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for() {
