@@ -210,20 +210,10 @@ def stdio(members, *options, leaks=True):
 
 
 def read_all(client):
-    """All of an export, several requests in flight."""
-    import nbd
-    size, at = client.get_size(), 0
-    content = bytearray()
-    pending = []
-    while at < size or pending:
-        while at < size and len(pending) < 4:
-            buffer = nbd.Buffer(min(MIB, size - at))
-            pending.append((client.aio_pread(buffer, at), buffer))
-            at += len(buffer)
-        cookie, buffer = pending.pop(0)
-        while not client.aio_command_completed(cookie):
-            client.poll(-1)
-        content += buffer.to_bytearray()
+    """All of an export.  (Not by aio_pread: that of libnbd 1.14 never frees its buffers.)"""
+    size, content = client.get_size(), bytearray()
+    for at in range(0, size, 4 * MIB):
+        content += client.pread(min(4 * MIB, size - at), at)
     return content
 
 

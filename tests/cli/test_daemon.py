@@ -188,6 +188,14 @@ def case_B3_a_mirror_that_lacks_one_waits_then_serves():
         same(exports(daemon), [])
         until("a degraded start", lambda: daemon.status()["state"] == "degraded")
         same(exports(daemon), ["tank"])
+    # Now it is written down that the other is not to be waited for: it starts at once, whatever is said.
+    with Daemon("--members", place, "--degraded=never") as daemon:
+        same(daemon.status()["state"], "degraded")
+
+
+def case_B3_a_mirror_that_lacks_one_never_starts_by_itself_when_told_so():
+    place, paths, _ = array("B3-never", "1", 2)
+    os.rename(paths[1], os.path.join(TMP, "B3-never.away"))
     with Daemon("--members", place, "--degraded=never", "--degraded-wait", "0") as daemon:
         time.sleep(1.5)
         same(daemon.sr5("status", ok=None).code, 5)
