@@ -114,7 +114,8 @@ static void
 give_memory(struct run *run, struct client *client, uint64_t len)
 {
     client->skew = rng_chance(&run->rng, 50) ? 0 : (uint32_t)rng_below(&run->rng, SKEW_MAX);
-    client->memory = malloc(len + client->skew);
+    /* Page aligned but for the skew: what is bounced must not depend on the allocator. */
+    client->memory = aligned_alloc(BLOCK_BYTES, round_up(len + client->skew, BLOCK_BYTES));
     check(client->memory != NULL);
     uint8_t *at = client->memory + client->skew;
     uint32_t pieces = 0;
