@@ -87,7 +87,10 @@ member_problems(const struct array *array, struct array_status *status)
             continue;
         add_problem(status, "MEMBER_MISSING", "critical", "", array->opened_wall_ns,
                     "role %" PRIu32 " has no member", role);
-        add_fix(status, "sr5 add %s MEMBER", array->name);
+        add_fix(status, "if it still exists: bring it back, sr5 stop %s, sr5 start %s", array->name,
+                array->name);
+        add_fix(status, "else: sr5 stop %s, mdadm --assemble, mdadm --add (no rebuild here yet)",
+                array->name);
     }
 }
 
