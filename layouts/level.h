@@ -82,3 +82,10 @@ uint32_t data_role_mirror(const struct geometry *geometry, const struct band *ba
 int plan_read_parity(const struct plan_input *input, struct plan *plan);
 int plan_write_parity(const struct plan_input *input, struct plan *plan);
 int plan_sync_parity(const struct plan_input *input, uint64_t targets, struct plan *plan);
+
+/* What RAID 4, 5 and 6 have in common; they differ in parities and rotation. */
+#define PARITY_MAPS_AND_PLANS                                                                      \
+    .band_next = band_next_parity, .data_role = data_role_parity,                                  \
+    .band_of_row = band_of_row_parity, .rows_inside = rows_inside_parity, .places = places_parity, \
+    .spare = spare_parity, .plan_read = plan_read_parity, .plan_write = plan_write_parity,         \
+    .plan_sync = plan_sync_parity

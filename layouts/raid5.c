@@ -33,15 +33,7 @@ const struct level_ops raid5_ops = {
     .layout_main = LEFT_SYMMETRIC,
     .layouts = layouts,
     .init = raid5_init,
-    .band_next = band_next_parity,
-    .data_role = data_role_parity,
-    .band_of_row = band_of_row_parity,
-    .rows_inside = rows_inside_parity,
-    .places = places_parity,
-    .spare = spare_parity,
-    .plan_read = plan_read_parity,
-    .plan_write = plan_write_parity,
-    .plan_sync = plan_sync_parity,
+    PARITY_MAPS_AND_PLANS,
 };
 
 /* Parity on the last role, whatever the layout number says: md does not look at it. */
@@ -54,13 +46,5 @@ const struct level_ops raid4_ops = {
     .layout_main = 0,
     .layouts = no_layouts,
     .init = raid5_init,
-    .band_next = band_next_parity,
-    .data_role = data_role_parity,
-    .band_of_row = band_of_row_parity,
-    .rows_inside = rows_inside_parity,
-    .places = places_parity,
-    .spare = spare_parity,
-    .plan_read = plan_read_parity,
-    .plan_write = plan_write_parity,
-    .plan_sync = plan_sync_parity,
+    PARITY_MAPS_AND_PLANS,
 };
